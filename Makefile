@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+# Frond. `make` alone prints the targets. Objects go to build/, programs to bin/; nothing is built outside this folder.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# One set of flags for every Go build and test: a second set would compile Kubernetes twice (12 minutes).
+KUBE_VERSION := v1.37.1
+KWOK_VERSION := v0.8.0
+export GOFLAGS := -trimpath
+export CGO_ENABLED := 1
+export GOTOOLCHAIN := local
+GO_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION)
+
+CC := gcc
+UNITY_MODULE := github.com/DaveGamble/cJSON@v1.7.19
+UNITY_SUM := h1:LHEfD1qHBtpb3+cEehl3nI05OBdI2y3ZIhp6pShaTUI=
+UNITY = $(shell go env GOMODCACHE)/github.com/!dave!gamble/c!j!s!o!n@v1.7.19/tests/unity/src
+
+WARN := -Wall -Wextra -Wpedantic -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
+	-Wcast-align -Wpointer-arith -Wwrite-strings -Wformat=2 -Wconversion -Wno-sign-conversion
+CPPFLAGS := -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L
+CFLAGS := -std=c11 -g $(WARN) -fPIC -fvisibility=hidden -MMD -MP
+REL := -O2
+SAN := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+LIBS := -lcjson -lyaml
+
+LIB_SRC := $(wildcard csrc/core/*.c csrc/text/*.c)
+SIM_SRC := $(wildcard csrc/sim/*.c)
+UNIT_SRC := $(wildcard test/unit/test_*.c)
+REL_LIB := $(LIB_SRC:%.c=build/rel/%.o)
+SAN_LIB := $(LIB_SRC:%.c=build/san/%.o)
+UNITS := $(UNIT_SRC:%.c=build/san/%)
+KUBE := kube-apiserver kube-controller-manager kubectl
+GO_SRC := go.mod go.sum $(shell find plugin shim csrc/include manifests -name '*.go' -o -path 'shim/*.[ch]' -o -name frond.h -o -path 'manifests/*' -type f)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- what the project needs ---------------------------------------------------------------------------------------
+
+deps: ## installs what is missing: Debian packages, Go modules and tools; silent when satisfied
+	@test/tools/deps.sh "$(UNITY_MODULE)" "$(UNITY_SUM)"
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+engine: deps ## builds the C side: bin/libfrond.so, bin/frond-sim
+	@$(MAKE) --no-print-directory bin/libfrond.so bin/frond-sim
+
+build: deps ## builds everything under bin/ (cold: about 12 minutes on 2 cores, most of it Kubernetes)
+	@$(MAKE) --no-print-directory bin/libfrond.so bin/frond-sim
+	@$(MAKE) --no-print-directory bin/scheduler bin/lab bin/etcd $(KUBE:%=bin/%) bin/kwok
+
+build/rel/%.o: %.c
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(REL) -c $< -o $@
+
+build/san/%.o: %.c
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) -I$(UNITY) $(CFLAGS) $(SAN) -c $< -o $@
+
+build/san/unity.o:
+	@mkdir -p $(@D)
+	@$(CC) -I$(UNITY) -std=c11 -g $(SAN) -c $(UNITY)/unity.c -o $@
+
+bin/libfrond.so: $(REL_LIB)
+	@mkdir -p $(@D)
+	@echo "  link $@"
+	@$(CC) -shared -Wl,-soname,libfrond.so -Wl,-z,defs -o $@ $^ $(LIBS)
+
+bin/frond-sim: $(SIM_SRC:%.c=build/rel/%.o) $(REL_LIB)
+	@mkdir -p $(@D)
+	@echo "  link $@"
+	@$(CC) -o $@ $^ $(LIBS)
+
+build/san/frond-sim: $(SIM_SRC:%.c=build/san/%.o) $(SAN_LIB)
+	@$(CC) $(SAN) -o $@ $^ $(LIBS)
+
+build/san/libfrond.so: $(SAN_LIB)
+	@$(CC) $(SAN) -shared -Wl,-soname,libfrond.so -o $@ $^ $(LIBS)
+
+$(UNITS): build/san/%: build/san/%.o build/san/unity.o $(SAN_LIB)
+	@$(CC) $(SAN) -o $@ $^ $(LIBS)
+
+build/san/test/property/%: build/san/test/property/%.o
+	@$(CC) $(SAN) -o $@ $^ $(LIBS)
+
+# Go does its own dependency tracking; the stamps only keep make from asking it when no source has changed.
+bin/scheduler bin/lab bin/etcd: bin/%: $(GO_SRC)
+	@test/tools/step.sh "build $@" go build -ldflags '$(GO_LDFLAGS)' -o $@ ./plugin/cmd/$*
+
+$(KUBE:%=bin/%): bin/%: go.mod go.sum
+	@test/tools/step.sh "build $@ (Kubernetes $(KUBE_VERSION))" \
+		go build -ldflags '$(GO_LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/$*
+
+bin/kwok: go.mod
+	@test/tools/step.sh "build $@ ($(KWOK_VERSION))" \
+		env GOBIN=$(CURDIR)/bin go install -ldflags '-s -w' sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
+	@touch $@
+
+# One Go build at a time: each already uses every core, and two would compile the same packages twice.
+bin/lab: | bin/scheduler
+bin/etcd: | bin/lab
+bin/kube-apiserver: | bin/etcd
+bin/kube-controller-manager: | bin/kube-apiserver
+bin/kubectl: | bin/kube-controller-manager
+bin/kwok: | bin/kubectl
+
+# ---- what users do --------------------------------------------------------------------------------------------------
+
+demo: build ## from nothing to placed gangs: builds, starts a real control plane, places gangs, draws the map
+	@bin/lab demo
+
+down: ## stops what demo started
+	@if [ -x bin/lab ]; then bin/lab down; fi
+
+# ---- proof ----------------------------------------------------------------------------------------------------------
+
+test: deps ## everything that CI runs; last line: N passed, N failed
+	@test/tools/test.sh
+
+units: $(UNITS) build/san/frond-sim build/san/libfrond.so build/san/test/property/oracle # built by test.sh
+
+proof: build ## the long proofs in full, resumable; writes docs/proof.md
+	@$(MAKE) --no-print-directory units
+	@test/tools/proof.sh
+
+bench: build ## measures, as ratios in one run
+	@test/tools/step.sh "bench" go test -count=1 -timeout 30m -run '^$$' -bench . -benchtime 1x ./test/bench
+
+format: ## clang-format and gofmt over our sources
+	@clang-format -i $$(git ls-files '*.c' '*.h') && gofmt -w plugin shim test manifests
+
+clean: ## removes build/ and bin/ (a running lab is stopped first)
+	@if [ -x bin/lab ]; then bin/lab down || true; fi
+	@rm -rf build bin
+
+.PHONY: help deps engine build demo down test units proof bench format clean
+
+-include $(shell find build -name '*.d' 2>/dev/null)

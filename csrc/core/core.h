@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * core.h - the engine in ids and integers: nodes, fabric, ledger, gangs and the planner in one piece of memory.
+ * No text, clock, file, thread or global. On failure nothing has changed.
+ */
+#ifndef FROND_CORE_CORE_H
+#define FROND_CORE_CORE_H
+
+#include "core/gang.h"
+#include "core/place.h"
+
+struct core {
+	uint32_t node_cap;
+	struct node *nodes; /* by slot */
+	struct fabric fabric;
+	struct ledger ledger;
+	struct gangs gangs;
+	struct place_work *work;
+	uint64_t generation; /* grows with every change */
+	uint64_t plans, placed, waiting, refused, relaxed, inexact;
+};
+
+void core_layout(struct core *core, struct arena *arena, uint32_t nodes, uint32_t pods);
+
+void core_node_put(struct core *core, uint32_t slot, const struct node *node);
+/* Forgets the node and what pods held there; calls left() with the label of each. */
+void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *context, uint32_t label), void *context);
+
+struct core_pod {
+	struct frond_key pod, gang; /* gang zero: none */
+	uint32_t slot, mask, by_count, label;
+};
+/* *joined: the entry holds the label from now on; the label of what it replaced goes to *dropped. */
+int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined, uint32_t *dropped);
+
+void core_plan(struct core *core, const struct ask *ask, struct answer *answer, struct frond_place *places);
+void core_order(struct core *core, const struct ask *ask, struct answer *answer, uint16_t *position);
+
+int32_t core_reserve(struct core *core, const struct frond_request *request, const struct frond_member *members,
+		     const struct frond_place *places);
+int32_t core_permit(struct core *core, struct frond_key pod, uint32_t *verdict);
+int32_t core_confirm(struct core *core, struct frond_key pod);
+int32_t core_release(struct core *core, struct frond_key pod, uint32_t *label);
+int32_t core_release_gang(struct core *core, struct frond_key gang, uint32_t *pods,
+			  void (*left)(void *context, uint32_t label), void *context);
+
+void core_stats(const struct core *core, struct frond_stats *out);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * frond.h - the ABI of libfrond.so: the only header that crosses between the C engine and its callers.
+ *
+ * The library exports one symbol, frond_abi_get(). It returns a table that starts with its version and its size;
+ * callers check both before they touch anything else.
+ *
+ * Rules that hold for every function:
+ *  - 0 (FROND_OK) is success, everything else is an enum frond_code. On failure nothing has changed.
+ *  - "Does not fit" is an answer, not an error: it arrives in frond_plan.outcome with a sentence.
+ *  - Records are fixed-width and pointer-free; reserved fields are zero. Strings are spans of the text buffer that
+ *    goes with the call. Arrays are pointer + count.
+ *  - A text output is (char *text, uint32_t cap, uint32_t *len). *len is the text's length, without a final NUL; when
+ *    the buffer is too small the call returns FROND_SMALL, *len is the capacity to call again with, and the buffer
+ *    holds nothing useful. An error's sentence is cut at cap instead, because the error is what matters.
+ *  - The engine has no lock, clock, thread, file or global: the caller serialises calls and passes time in.
+ *  - Memory belongs to the caller: ask size(), allocate, create(); free it when done. There is no destroy.
+ */
+#ifndef FROND_H
+#define FROND_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FROND_ABI_VERSION 1u
+
+/* Named limits. Over a limit is a refusal, never a truncation. */
+#define FROND_GPUS_MAX      16u        /* GPUs in one node */
+#define FROND_NODES_MAX     131072u    /* nodes in one engine */
+#define FROND_MEMBERS_MAX   16384u     /* members of one gang */
+#define FROND_NAME_MAX      253u       /* bytes in the name of a node or domain, as in Kubernetes */
+#define FROND_VALUE_MAX     4096u      /* bytes in an annotation value that we read */
+#define FROND_TEXT_MAX      512u       /* bytes that hold any sentence of ours */
+#define FROND_RESOURCES_MAX 8u         /* names of GPU resources in args */
+#define FROND_NONE          UINT32_MAX /* no node, no domain */
+
+/* One list gives codes and texts. */
+#define FROND_CODES(X)                                                                                                 \
+	X(FROND_OK, 0, "done")                                                                                         \
+	X(FROND_BAD, 1, "bad input")                                                                                   \
+	X(FROND_LIMIT, 2, "over a limit")                                                                              \
+	X(FROND_UNKNOWN, 3, "not known")                                                                               \
+	X(FROND_STALE, 4, "the plan is stale")                                                                         \
+	X(FROND_SMALL, 5, "output buffer too small")                                                                   \
+	X(FROND_BROKEN, 6, "an invariant does not hold")
+
+enum frond_code {
+#define X(name, number, text) name = number,
+	FROND_CODES(X)
+#undef X
+};
+
+/* ---- records ------------------------------------------------------------------------------------------------ */
+
+struct frond_key { /* a pod's UID, or a gang's identity: 128 bits that the caller derives, never zero */
+	uint64_t hi;
+	uint64_t lo;
+};
+
+struct frond_span { /* bytes [off, off + len) of the call's text buffer */
+	uint32_t off;
+	uint32_t len;
+};
+
+struct frond_pair { /* a label or an annotation */
+	struct frond_span key;
+	struct frond_span value;
+};
+
+struct frond_limits {
+	uint32_t nodes;      /* slots 0 … nodes - 1 */
+	uint32_t pods;       /* pods that hold GPUs or reservations at one time */
+	uint32_t text_bytes; /* names of nodes, domains and gangs together; 0: 64 bytes a node and a pod */
+	uint32_t reserved;
+};
+
+/* What the host needs to know of the args; the rest stays in the engine. Spans are of the text that args() fills. */
+struct frond_args {
+	uint32_t permit_wait_s;
+	uint32_t resource_count;
+	struct frond_span fabric_file; /* path that the host reads and gives to create(); len 0: none */
+	struct frond_span resources[FROND_RESOURCES_MAX];
+};
+
+enum frond_node_flag {
+	FROND_NODE_CORDONED = 1, /* takes nothing new today; still capacity */
+	FROND_NODE_DOWN = 2,     /* not ready today; still capacity */
+};
+
+struct frond_node {
+	uint32_t slot; /* the caller's dense number for this node; put again with the same slot = change */
+	uint32_t gpus;
+	uint32_t unhealthy_mask;
+	uint32_t flags;       /* enum frond_node_flag */
+	uint32_t uplink_gbps; /* gigabit/s; 0: not known here, the fabric file may know */
+	uint32_t reserved;
+	struct frond_span name;
+};
+
+struct frond_pod { /* a bound pod that holds GPUs, ours or another scheduler's */
+	struct frond_key pod;
+	uint32_t slot;
+	uint32_t gpus;
+	struct frond_span allocated; /* its gpu.scheduling/allocated; len 0: held by count, devices unknown */
+	struct frond_span name;      /* for the map: namespace/name of its gang, or its own */
+	struct frond_key gang;       /* zero: none, or not known */
+};
+
+struct frond_request {
+	struct frond_key gang; /* of a pod in no gang: the pod's own key */
+	uint32_t members;      /* entries in the member array, by ascending rank */
+	uint32_t min_member;
+	uint64_t gpus_desired;  /* by limits: GPUs of a pod × desired pods of the object that carries gpu-count */
+	int64_t age_ms;         /* since the last member was created: topology-wait counts from there */
+	uint32_t only_slot;     /* plan on this node only; FROND_NONE: anywhere */
+	uint32_t annotations;   /* entries in the pair array */
+	struct frond_span name; /* for sentences: namespace/name */
+};
+
+struct frond_member {
+	struct frond_key pod;
+	uint32_t rank;
+	uint32_t gpus;        /* 0: counts for all-or-nothing, not for the rule; placed by upstream */
+	uint32_t pinned_slot; /* already bound there (the ledger knows its GPUs); FROND_NONE: to be placed */
+	uint32_t reserved;
+};
+
+/* What the host knows of a node for one gang's members, by slot; arrays of limits.nodes entries, or NULL: no bound. */
+struct frond_room {
+	uint16_t today; /* members that fit now by everything but the ledger: filters, CPU, memory, assumed pods */
+	uint16_t ever;  /* members that would fit on the empty, healthy node: labels, allocatable */
+};
+
+enum frond_outcome {
+	FROND_PLACED = 1,
+	FROND_WAITS = 2,   /* would fit another day */
+	FROND_NEVER = 3,   /* capacity does not suffice: never fits */
+	FROND_REFUSED = 4, /* what was asked is wrong or contradicts itself */
+};
+
+enum frond_rule {
+	FROND_RULE_NONE = 0,
+	FROND_RULE_SINGLE_NODE = 1,
+	FROND_RULE_SAME_LEAF = 2,
+	FROND_RULE_COMPLETE_LEAF = 3,
+	FROND_RULE_ADJACENT_LEAVES = 4,
+	FROND_RULE_ADJACENT_SPINES = 5,
+};
+
+enum frond_plan_flag {
+	FROND_PLAN_RELAXED = 1,        /* the rule could not be met and was allowed to break */
+	FROND_PLAN_SHAPELESS = 2,      /* capacity suffices but never in the rule's shape: treated as Preferred */
+	FROND_PLAN_UNKNOWN_DOMAIN = 4, /* preferred-domain names nothing in the fabric */
+	FROND_PLAN_NO_TOPOLOGY = 8,    /* the cluster has no leaves: treated as Ignore */
+	FROND_PLAN_INEXACT = 16,       /* the exact search was too large; a good answer, not a proven one */
+};
+
+struct frond_plan {
+	uint64_t generation;                  /* of the state that was planned on */
+	uint32_t outcome;                     /* enum frond_outcome */
+	uint32_t rule;                        /* enum frond_rule */
+	uint32_t flags;                       /* enum frond_plan_flag */
+	uint32_t spines, leaves, runs, nodes; /* in use, pinned members included */
+	uint32_t wait_ms; /* when waiting under Required: how long until topology-wait ends; FROND_NONE: for ever */
+};
+
+struct frond_place {       /* parallel to the member array */
+	uint32_t slot;     /* FROND_NONE for a member without GPUs */
+	uint32_t gpu_mask; /* bit i: GPU i */
+};
+
+enum frond_verdict { FROND_HOLD = 1, FROND_GO = 2 };
+
+struct frond_stats {
+	uint64_t generation; /* grows with every change */
+	uint32_t nodes, nodes_without_leaf, leaves, spines;
+	uint32_t gpus, gpus_unhealthy, gpus_reserved, gpus_bound, gpus_by_count, gpus_free;
+	uint32_t pods, gangs;
+	uint64_t plans, placed, waiting, refused, relaxed, inexact;
+	uint64_t conflicts; /* bound pods that claimed a GPU which had an owner: kept by count */
+};
+
+/* ---- the table ---------------------------------------------------------------------------------------------- */
+
+typedef struct frond_engine frond_engine; /* opaque; lives in the caller's memory */
+
+struct frond_abi {
+	uint32_t version; /* FROND_ABI_VERSION */
+	uint32_t size;    /* sizeof(struct frond_abi) */
+
+	/* Decodes TopologyGPUArgs (JSON) strictly. On FROND_BAD text holds one sentence that names the path. */
+	int32_t (*args)(const char *json, uint32_t json_len, struct frond_args *out, char *text, uint32_t cap,
+			uint32_t *len);
+
+	/* A fabric (YAML, JSON, or one line such as "spine:2 leaf:4 node:4 gpu:8" when is_line) → JSON
+	 * {"nodes":[{"name","spine","leaf","gpus","model","uplinkGbps","usedGpus","unhealthyGpus","cordoned",
+	 * "labels"}]} in fabric order. */
+	int32_t (*fabric_expand)(const char *fabric, uint32_t fabric_len, uint32_t is_line, char *text, uint32_t cap,
+				 uint32_t *len);
+
+	/* Bytes that an engine with these limits needs; 0 when a limit is out of range. */
+	uint64_t (*size_of)(const struct frond_limits *limits);
+
+	/* Makes an engine in mem (aligned to 16). args and fabric may be empty. */
+	int32_t (*create)(void *mem, uint64_t bytes, const struct frond_limits *limits, const char *args,
+			  uint32_t args_len, const char *fabric, uint32_t fabric_len, frond_engine **out, char *text,
+			  uint32_t cap, uint32_t *len);
+
+	/* Cluster state. Only these and the reservations below change what plan() sees. */
+	int32_t (*node_put)(frond_engine *engine, const struct frond_node *node, const struct frond_pair *labels,
+			    uint32_t label_count, const char *in, uint32_t in_len, char *text, uint32_t cap,
+			    uint32_t *len);
+	/* What pods held on the node is forgotten with it; put them again if it comes back. */
+	int32_t (*node_remove)(frond_engine *engine, uint32_t slot);
+	/* A pod that was reserved becomes bound; one that is unknown is entered. */
+	int32_t (*pod_put)(frond_engine *engine, const struct frond_pod *pod, const char *in, uint32_t in_len,
+			   char *text, uint32_t cap, uint32_t *len);
+
+	/* Plans members jointly and changes nothing. places has room for request->members; room is indexed by slot.
+	 * text: why here, or what is needed, the best that there is and what stands in the way. */
+	int32_t (*plan)(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
+			const struct frond_pair *annotations, const char *in, uint32_t in_len,
+			const struct frond_room *room, struct frond_plan *out, struct frond_place *places, char *text,
+			uint32_t cap, uint32_t *len);
+	/* For one pod: position[slot] = its place in the order of feasible nodes, UINT16_MAX where it does not fit.
+	 * The same answer as plan(), for every node at once. */
+	int32_t (*order)(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
+			 const struct frond_pair *annotations, const char *in, uint32_t in_len,
+			 const struct frond_room *room, struct frond_plan *out, uint16_t *position, char *text,
+			 uint32_t cap, uint32_t *len);
+
+	/* Books a plan, all of it or nothing. FROND_STALE when a GPU or node is no longer to be had. */
+	int32_t (*reserve)(frond_engine *engine, const struct frond_request *request,
+			   const struct frond_member *members, const struct frond_place *places);
+	/* A reserved member has reached Permit. FROND_GO once all of its gang have. */
+	int32_t (*permit)(frond_engine *engine, const struct frond_key *pod, uint32_t *verdict);
+	/* A reserved member is bound. */
+	int32_t (*confirm)(frond_engine *engine, const struct frond_key *pod);
+	/* Gives back what a pod holds, reserved or bound. FROND_UNKNOWN when it holds nothing. */
+	int32_t (*release)(frond_engine *engine, const struct frond_key *pod);
+	/* Gives back what members of the gang hold that are not bound; *pods: how many. */
+	int32_t (*release_gang)(frond_engine *engine, const struct frond_key *gang, uint32_t *pods);
+
+	/* What the pod's Binding carries: "KEY=VALUE\n" for each of the annotations of spec 3.6. */
+	int32_t (*binding)(frond_engine *engine, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len);
+
+	/* Seen from outside. */
+	int32_t (*stats)(frond_engine *engine, struct frond_stats *out);
+	int32_t (*problems)(frond_engine *engine, char *text, uint32_t cap,
+			    uint32_t *len); /* of the fabric: a line each */
+	int32_t (*map)(frond_engine *engine, uint32_t color, char *text, uint32_t cap, uint32_t *len);
+	int32_t (*dump)(frond_engine *engine, char *text, uint32_t cap, uint32_t *len);
+	int32_t (*check)(frond_engine *engine, char *text, uint32_t cap, uint32_t *len); /* FROND_BROKEN names it */
+
+	const char *(*code_text)(int32_t code);
+};
+
+/* The library's one export. Never fails; the table lives as long as the library is loaded. */
+const struct frond_abi *frond_abi_get(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jobs.h - the jobs file of spec 11, checked as a whole before anything is planned.
+ * Owns the document and the list until jobs_free(). Knows names and numbers, not the engine.
+ */
+#ifndef FROND_SIM_JOBS_H
+#define FROND_SIM_JOBS_H
+
+#include "text/doc.h"
+
+struct job {
+	const char *name; /* in the document */
+	uint32_t removes; /* index of the job that this entry takes away; FROND_NONE: it is a job itself */
+	uint32_t members;
+	uint32_t min_member;
+	uint32_t gpus_each;   /* of every member; 0: gpus_list says */
+	uint32_t gpus_list;   /* value in the document */
+	uint32_t annotations; /* value in the document; DOC_NONE: none */
+};
+
+struct jobs {
+	struct doc doc;
+	struct job *list;
+	uint32_t count;
+};
+
+/* On failure *out is all zero. */
+int32_t jobs_read(const char *text, uint32_t len, struct jobs *out, struct complaint *complaint);
+void jobs_free(struct jobs *jobs);
+
+/* GPUs by rank; out has room for job->members. Returns their sum. */
+uint64_t jobs_gpus(const struct jobs *jobs, const struct job *job, uint32_t *out);
+
+#endif

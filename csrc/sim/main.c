@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * frond-sim: the engine alone. A fabric and jobs in, a plan out (spec 11). This file reads the command line and the
+ * files and turns outcomes into exit codes and lines.
+ */
+#include "sim/options.h"
+#include "sim/plan.h"
+#include "sim/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_PLANNED = 0, EXIT_INPUT = 2, EXIT_BROKEN = 3 };
+
+static int plan_verb(const struct options *options);
+static int32_t fabric_load(const struct options *options, struct source *source, struct fabricfile *fabric,
+			   struct complaint *complaint);
+static int32_t jobs_load(const char *path, struct jobs *jobs, struct complaint *complaint);
+static int plan_print(const struct options *options, struct planning *planning);
+static int bad_input(const char *file, const struct complaint *complaint);
+static int bad_program(const char *sentence);
+
+int main(int argc, char *argv[])
+{
+	struct options options;
+	struct complaint complaint;
+	if (options_read(argc, argv, &options, &complaint) != FROND_OK) {
+		fprintf(stderr, "frond-sim: %s\n", complaint.text);
+		return EXIT_INPUT;
+	}
+	if (options.verb == VERB_PLAN)
+		return plan_verb(&options);
+	if (options.verb == VERB_HELP)
+		fputs(options_help, stdout);
+	else
+		printf("frond-sim, ABI %u\n", frond_abi_get()->version);
+	return fflush(stdout) == 0 ? EXIT_PLANNED : bad_program("cannot write to stdout");
+}
+
+/* Everything is read and checked before anything is planned, and nothing is printed unless all of it is. */
+static int plan_verb(const struct options *options)
+{
+	struct source source = {0};
+	struct fabricfile fabric = {0};
+	struct jobs jobs = {0};
+	struct complaint complaint;
+	int status;
+	if (fabric_load(options, &source, &fabric, &complaint) != FROND_OK) {
+		status = bad_input(options->fabric != NULL ? options->fabric : "--cluster", &complaint);
+		goto out;
+	}
+	if (jobs_load(options->jobs, &jobs, &complaint) != FROND_OK) {
+		status = bad_input(options->jobs, &complaint);
+		goto out;
+	}
+	struct planning planning = {.fabric = &fabric,
+				    .fabric_text = options->fabric != NULL ? source.text : options->cluster,
+				    .fabric_len = source.len,
+				    .jobs = &jobs};
+	if (options->cluster != NULL) {
+		planning.fabric_text +=
+			strspn(options->cluster, " \t\r\n"); /* create() knows the form by its first word */
+		planning.fabric_len = (uint32_t)strlen(planning.fabric_text);
+	}
+	status = plan_print(options, &planning);
+out:
+	jobs_free(&jobs);
+	fabricfile_free(&fabric);
+	source_free(&source);
+	return status;
+}
+
+static int32_t fabric_load(const struct options *options, struct source *source, struct fabricfile *fabric,
+			   struct complaint *complaint)
+{
+	if (options->cluster != NULL) {
+		uint64_t len = strlen(options->cluster);
+		return fabricfile_read_line(options->cluster, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len, fabric,
+					    complaint);
+	}
+	int32_t code = source_read(options->fabric, source, complaint);
+	return code == FROND_OK ? fabricfile_read(source->text, source->len, fabric, complaint) : code;
+}
+
+static int32_t jobs_load(const char *path, struct jobs *jobs, struct complaint *complaint)
+{
+	struct source source;
+	int32_t code = source_read(path, &source, complaint);
+	if (code == FROND_OK)
+		code = jobs_read(source.text, source.len, jobs, complaint);
+	source_free(&source);
+	return code;
+}
+
+static int plan_print(const struct options *options, struct planning *planning)
+{
+	char *text = NULL;
+	size_t len = 0;
+	struct complaint complaint;
+	FILE *stream = open_memstream(&text, &len);
+	if (stream == NULL)
+		return bad_program("out of memory");
+	struct report report = {.stream = stream, .format = options->format, .fabric = planning->fabric};
+	planning->report = &report;
+	int32_t code = plan_run(planning, &complaint);
+	bool whole = ferror(stream) == 0;
+	whole = fclose(stream) == 0 && whole;
+	int status = EXIT_PLANNED;
+	if (code != FROND_OK)
+		status = bad_program(complaint.text);
+	else if (!whole)
+		status = bad_program("out of memory");
+	else if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0)
+		status = bad_program("cannot write to stdout");
+	free(text);
+	return status;
+}
+
+/* "FILE:LINE: PATH: what is wrong, what is allowed", on one line whatever the file is called. */
+static int bad_input(const char *file, const struct complaint *complaint)
+{
+	for (; *file != '\0'; file++)
+		fputc((unsigned char)*file < 0x20 || *file == 0x7f ? '?' : *file, stderr);
+	fprintf(stderr, ":%u: %s\n", complaint->line, complaint->text);
+	return EXIT_INPUT;
+}
+
+static int bad_program(const char *sentence)
+{
+	fprintf(stderr, "frond-sim: %s\n", sentence);
+	return EXIT_BROKEN;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - answers as JSON (spec 11, byte for byte) or as text for people. Writes to the stream, decides nothing.
+ */
+#ifndef FROND_SIM_REPORT_H
+#define FROND_SIM_REPORT_H
+
+#include "sim/options.h"
+#include "text/fabricfile.h"
+
+#include <stdio.h>
+
+struct report {
+	FILE *stream;
+	enum sim_format format;
+	const struct fabricfile *fabric;
+	uint32_t answers; /* written so far */
+};
+
+struct answer_placed { /* ranks 0 … members - 1 */
+	const char *name;
+	const struct frond_plan *plan;
+	const struct frond_place *places; /* slot = index of the node in the fabric */
+	uint32_t members;
+	uint64_t *scratch; /* room for members entries */
+};
+
+void report_begin(struct report *report);
+void report_placed(struct report *report, const struct answer_placed *answer);
+void report_refused(struct report *report, const char *name, const char *reason);
+void report_end(struct report *report);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * args.h - TopologyGPUArgs of spec 5, decoded strictly from JSON (cJSON).
+ * Owns defaults and the meaning of every field. Never guesses: an unknown field, a wrong type, a duplicate key or an
+ * impossible value is one sentence that names the path: "args.scoringWeights.topologyAlignment: must be between 0 and 1, got -3".
+ */
+#ifndef FROND_TEXT_ARGS_H
+#define FROND_TEXT_ARGS_H
+
+#include "words.h"
+
+enum weight_term {
+	TERM_RESOURCE_AVAILABILITY,
+	TERM_TOPOLOGY_ALIGNMENT,
+	TERM_DOMAIN_UTILIZATION,
+	TERM_HISTORICAL_PERFORMANCE,
+	TERM_MODEL_CACHE,
+	TERM_COST_EFFICIENCY,
+	TERM_DATA_LOCALITY,
+	TERM_UTILIZATION,
+	TERM_COUNT
+};
+
+enum device_exit { EXIT_ANNOTATE, EXIT_ENV, EXIT_DRA };
+
+#define LABEL_KEY_MAX  317u /* 253 + '/' + 63, as in Kubernetes */
+#define PATH_MAX_BYTES 4095u
+
+struct args {
+	uint32_t weights[TERM_COUNT];        /* thousandths; preset, then scoringWeights over it */
+	uint32_t max_nodes_per_leaf;         /* 0: no cap */
+	uint32_t max_gpus_per_leaf;          /* 0: no cap */
+	char leaf_label[LABEL_KEY_MAX + 1];  /* nearest level; "" when the fabric comes from a file alone */
+	char spine_label[LABEL_KEY_MAX + 1]; /* ""  when there is one level only */
+	char fabric_file[PATH_MAX_BYTES + 1];
+	char core_path[PATH_MAX_BYTES + 1];
+	enum strategy strategy;
+	enum mode mode;
+	int64_t wait_ms; /* WAIT_FOREVER allowed; default 5 min */
+	enum device_exit device_exit;
+	uint32_t permit_wait_s; /* default 60; 1 … 900, upstream's own ceiling */
+	uint32_t resource_count;
+	char resources[FROND_RESOURCES_MAX][LABEL_KEY_MAX + 1]; /* default nvidia.com/gpu, amd.com/gpu */
+	bool locks_enabled;
+	char locks_namespace[64]; /* default frond-system */
+	enum recovery recovery;
+	uint32_t node_lease_s;
+	bool force_delete;
+	uint32_t max_concurrent_moves;
+	uint32_t max_moves_per_minute;
+};
+
+/* json may be empty (all defaults). The object may also carry apiVersion and kind, checked when present. */
+int32_t args_read(const char *json, uint32_t len, struct args *out, struct complaint *complaint);
+
+#endif

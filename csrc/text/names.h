@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * names.h - every name once: a string becomes an id that stays the same while somebody holds it.
+ * Owns two halves of a byte pool and moves live names to the other half when one is full; ids do not change.
+ */
+#ifndef FROND_TEXT_NAMES_H
+#define FROND_TEXT_NAMES_H
+
+#include "core/base.h"
+
+struct name {
+	uint32_t off, len, refs;
+	uint32_t chain; /* next of the hash bucket, or of the free list */
+};
+
+struct names {
+	struct name *names;
+	uint32_t *bucket;
+	char *half[2];
+	uint32_t cap, bucket_mask, free_head, bytes, used, current;
+};
+
+void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32_t bytes);
+
+/* FROND_NONE when nobody holds that name. */
+uint32_t names_find(const struct names *names, const char *text, uint32_t len);
+/* Holds a name; FROND_NONE when there is no room for it. */
+uint32_t names_hold(struct names *names, const char *text, uint32_t len);
+/* Lets go of it; FROND_NONE is allowed. */
+void names_drop(struct names *names, uint32_t id);
+
+/* Not NUL-terminated; valid until the next names_hold(). */
+const char *names_text(const struct names *names, uint32_t id, uint32_t *len);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request.h - a request from the host, checked and read into integers for the core. Changes nothing.
+ */
+#ifndef FROND_TEXT_REQUEST_H
+#define FROND_TEXT_REQUEST_H
+
+#include "text/engine.h"
+#include "text/wish.h"
+
+struct asked {
+	struct ask ask;
+	struct wish wish;
+	uint32_t flags; /* enum frond_plan_flag, found while reading */
+};
+
+/* FROND_OK; FROND_BAD when the call itself is malformed. A request that a user got wrong is FROND_OK with *refused and
+ * the sentence in complaint. */
+int32_t request_read(const struct frond_engine *engine, const struct frond_request *request,
+		     const struct frond_member *members, const struct frond_pair *annotations, const char *in,
+		     uint32_t in_len, const struct frond_room *room, struct asked *out, bool *refused,
+		     struct complaint *complaint);
+
+bool span_inside(struct frond_span span, uint32_t len);
+
+#endif

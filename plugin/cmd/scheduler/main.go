@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The scheduler: upstream's kube-scheduler with one more plugin, TopologyGPU. Every upstream flag works as it does there;
+// --scheduler-name makes a configuration for those who have none.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // build information
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"github.com/frond-scheduler/frond/plugin/topologygpu"
+)
+
+func main() {
+	host := &topologygpu.Host{}
+	command := app.NewSchedulerCommand(app.WithPlugin(topologygpu.Name, host.Factory))
+	addSchedulerName(command)
+	os.Exit(cli.Run(command))
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gangs is the host's table of gangs: which pods belong together, who leads, what was planned, and who waits for
+// what. Informer handlers write it, PreEnqueue and the scheduling cycle read it. It owns one lock, under which it may
+// call the engine but never the scheduler: PreEnqueue reads it while the scheduling queue's own lock is held.
+package gangs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+const (
+	// settle is how long a gang that cannot be formed stays silent: pods and their PodGroup arrive one by one.
+	settle = 3 * time.Second
+	// gather is how long a PodGroup that has minMember pods waits for more of them, because they are planned jointly.
+	gather = 200 * time.Millisecond
+	// A gang whose plan failed tries again after 1, 2, 4 … seconds.
+	retryLeast, retryMost = time.Second, 10 * time.Second
+	// expirySlack is added to the permit timeout before a plan that nobody follows is given back.
+	expirySlack = 15 * time.Second
+	// sweep is how often pods that ought to be moving are woken again, should a wake-up ever be lost.
+	sweep = 10 * time.Second
+)
+
+// Ledger is what the table needs of the engine: to give reservations back in one step with forgetting them.
+type Ledger interface {
+	ReleaseGang(gang shim.Key) (int, error)
+	Release(pod shim.Key) error
+}
+
+// Table of gangs.
+type Table struct {
+	now        func() time.Time
+	permitWait time.Duration
+	ledger     Ledger
+	signal     chan struct{}
+
+	mu       sync.Mutex
+	gangs    map[workload.GangID]*gang
+	pods     map[types.UID]*member
+	ofJob    map[workload.GangID]map[types.UID]*member // by controlling Job, gang or not: a Job may change its mind
+	specs    map[workload.GangID]workload.Spec
+	wakes    map[types.UID]*v1.Pod
+	epoch    uint64 // grows when capacity may have appeared
+	lastPlan uint64
+	swept    time.Time
+}
+
+type member struct {
+	pod  *v1.Pod
+	gpus uint32
+	node string // bound there; "": pending
+	gang *gang  // nil: in none
+	rank uint32 // valid while gang.ranked
+}
+
+// active: counts for the gang. A pod that is going away does not, nor does one that its gates keep from being scheduled.
+func (m *member) active() bool {
+	return m.pod.DeletionTimestamp == nil && (m.node != "" || len(m.pod.Spec.SchedulingGates) == 0)
+}
+
+func (m *member) pending() bool { return m.node == "" && m.active() }
+
+type gang struct {
+	id      workload.GangID
+	members map[types.UID]*member
+	ranked  []*member // by rank, active ones; nil: to be computed
+	note    string    // why ranks follow names although indices were there
+	plan    *plan
+
+	changed time.Time // when a member or the spec last changed
+	woken   time.Time // the change that the lead has been woken for
+	waiting bool      // the last attempt found no place; capacity wakes it
+	wakeAt  time.Time // end of topology-wait; zero: none
+	retryAt time.Time // not before; zero: at once
+	fails   int       // attempts whose plan came to nothing, in a row
+	said    string    // the reason that the lead has taken to its event
+	warned  uint32    // warnings given, bits of the caller's
+}
+
+type plan struct {
+	id     uint64
+	key    shim.Key
+	places map[types.UID]string // node; "": a member without GPUs, anywhere
+	going  bool                 // let through Permit: members may be bound
+	made   time.Time
+}
+
+// New makes an empty table.
+func New(ledger Ledger, permitWait time.Duration, now func() time.Time) *Table {
+	return &Table{
+		now: now, permitWait: permitWait, ledger: ledger, signal: make(chan struct{}, 1),
+		gangs: map[workload.GangID]*gang{}, pods: map[types.UID]*member{},
+		ofJob: map[workload.GangID]map[types.UID]*member{}, specs: map[workload.GangID]workload.Spec{},
+		wakes: map[types.UID]*v1.Pod{},
+	}
+}
+
+// ---- what the informers say ----------------------------------------------------------------------------------------
+
+// SetPod enters or changes a pod of ours.
+func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[pod.UID]
+	inGang := class.Kind == workload.Member || class.Kind == workload.Unknown
+	job, ofJob := workload.OwnerJobID(pod)
+	if m == nil {
+		if !inGang && !ofJob {
+			return nil
+		}
+		m = &member{}
+		t.pods[pod.UID] = m
+		if ofJob {
+			if t.ofJob[job] == nil {
+				t.ofJob[job] = map[types.UID]*member{}
+			}
+			t.ofJob[job][pod.UID] = m
+		}
+	}
+	first := m.pod == nil
+	before, next := m.gang, member{pod: pod, node: pod.Spec.NodeName}
+	if next.node == "" {
+		next.node = m.node // an event from before the binding: pods are never unbound
+	}
+	changed := first || m.node != next.node || m.gpus != class.GPUs || m.active() != next.active() || !sameWishes(m.pod, pod)
+	m.pod, m.node, m.gpus = pod, next.node, class.GPUs
+
+	var rejected []types.UID
+	if before != nil && (!inGang || before.id != class.Gang) {
+		rejected = t.leave(before, pod.UID)
+		m.gang = nil
+	}
+	if !inGang {
+		// PreEnqueue may have held it while less was known.
+		if (first || before != nil) && m.pending() {
+			t.wake(pod)
+		}
+		return rejected
+	}
+	g := t.join(m, class.Gang)
+	if before == g && !changed {
+		return rejected
+	}
+	g.ranked, g.changed = nil, t.now()
+	if m.node != "" {
+		t.settled(g)
+	} else if p := g.plan; p != nil && !p.going && !m.active() {
+		if _, planned := p.places[pod.UID]; planned {
+			rejected = append(rejected, t.drop(g)...)
+		}
+	}
+	t.poke(g)
+	return rejected
+}
+
+// sameWishes: neither labels nor annotations have changed, which are all that can change a pending pod's request.
+func sameWishes(a, b *v1.Pod) bool {
+	return equal(a.Annotations, b.Annotations) && equal(a.Labels, b.Labels)
+}
+
+func equal(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if other, ok := b[key]; !ok || other != value {
+			return false
+		}
+	}
+	return true
+}
+
+// DropPod forgets a pod that is gone. It returns pods whose plan came to nothing by that: they are to be rejected where
+// they wait.
+func (t *Table) DropPod(uid types.UID) []types.UID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	if m == nil {
+		return nil
+	}
+	delete(t.pods, uid)
+	delete(t.wakes, uid)
+	if job, ok := workload.OwnerJobID(m.pod); ok {
+		delete(t.ofJob[job], uid)
+		if len(t.ofJob[job]) == 0 {
+			delete(t.ofJob, job)
+		}
+	}
+	if m.gang == nil {
+		return nil
+	}
+	return t.leave(m.gang, uid)
+}
+
+// SetSpec says what the API knows of a gang.
+func (t *Table) SetSpec(id workload.GangID, spec workload.Spec) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old, known := t.specs[id]; known && old == spec {
+		return
+	}
+	t.specs[id] = spec
+	if g := t.gangs[id]; g != nil {
+		g.changed = t.now()
+		t.poke(g)
+	}
+}
+
+// DropSpec says that the object which made the gang is gone.
+func (t *Table) DropSpec(id workload.GangID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.specs, id)
+	if g := t.gangs[id]; g != nil {
+		g.changed = t.now()
+		t.poke(g)
+	}
+}
+
+// PodsOfJob are the tracked pods that a Job controls: what they are may change with the Job.
+func (t *Table) PodsOfJob(id workload.GangID) []*v1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pods := make([]*v1.Pod, 0, len(t.ofJob[id]))
+	for _, m := range t.ofJob[id] {
+		pods = append(pods, m.pod)
+	}
+	return pods
+}
+
+// Reconsider wakes a pod's gang, or the pod itself, because what it asks for may have changed.
+func (t *Table) Reconsider(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch m := t.pods[uid]; {
+	case m == nil:
+	case m.gang != nil:
+		t.poke(m.gang)
+	case m.pending():
+		t.wake(m.pod)
+	}
+}
+
+// Capacity wakes every gang that waits for room.
+func (t *Table) Capacity() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.capacity()
+}
+
+// ---- inside, under the lock ----------------------------------------------------------------------------------------
+
+func (t *Table) join(m *member, id workload.GangID) *gang {
+	g := t.gangs[id]
+	if g == nil {
+		g = &gang{id: id, members: map[types.UID]*member{}, changed: t.now()}
+		t.gangs[id] = g
+	}
+	g.members[m.pod.UID], m.gang = m, g
+	return g
+}
+
+// leave takes a member out. A plan that counted on it, and has not been let through, comes to nothing.
+func (t *Table) leave(g *gang, uid types.UID) (rejected []types.UID) {
+	delete(g.members, uid)
+	g.ranked, g.changed = nil, t.now()
+	if g.plan != nil {
+		if _, planned := g.plan.places[uid]; planned && !g.plan.going {
+			rejected = t.drop(g)
+		} else if planned {
+			delete(g.plan.places, uid)
+			t.settled(g)
+		}
+	}
+	if len(g.members) == 0 {
+		delete(t.gangs, g.id)
+		return rejected
+	}
+	t.poke(g)
+	return rejected
+}
+
+// drop gives a plan back that has not been let through, and returns its members. The engine is told under the table's
+// lock: otherwise the gang might plan anew in between and lose that plan.
+func (t *Table) drop(g *gang) []types.UID {
+	members := make([]types.UID, 0, len(g.plan.places))
+	for uid := range g.plan.places {
+		members = append(members, uid)
+	}
+	slices.Sort(members)
+	_, _ = t.ledger.ReleaseGang(g.plan.key) // unknown: nothing was held, which is what was wanted
+	g.plan, g.woken = nil, time.Time{}
+	g.retryAt = t.now().Add(min(retryLeast<<min(g.fails, 10), retryMost))
+	g.fails++
+	t.capacity() // others may have what it gave back
+	t.notify()   // the retry is due at a time that the waker does not know yet
+	return members
+}
+
+func (t *Table) capacity() {
+	t.epoch++
+	for _, g := range t.gangs {
+		if g.waiting {
+			t.wakeLead(g)
+		}
+	}
+}
+
+// settled ends a plan whose members are all bound or gone; the rest of the gang may then be planned around them.
+func (t *Table) settled(g *gang) {
+	if g.plan == nil {
+		return
+	}
+	for uid := range g.plan.places {
+		if m := g.members[uid]; m != nil && m.node == "" {
+			return
+		}
+	}
+	g.plan, g.fails, g.retryAt = nil, 0, time.Time{}
+}
+
+// order ranks the active members.
+func (t *Table) order(g *gang) []*member {
+	if g.ranked != nil {
+		return g.ranked
+	}
+	list := make([]*member, 0, len(g.members))
+	for _, m := range g.members {
+		if m.active() {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b *member) int { return cmp.Compare(a.pod.UID, b.pod.UID) })
+	pods := make([]*v1.Pod, len(list))
+	for i, m := range list {
+		pods[i] = m.pod
+	}
+	ranks, note := workload.Ranks(pods)
+	for i, m := range list {
+		m.rank = ranks[i]
+	}
+	slices.SortFunc(list, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
+	g.ranked, g.note = list, note
+	return list
+}
+
+// lead is the pending member of lowest rank.
+func (t *Table) lead(g *gang) *member {
+	for _, m := range t.order(g) {
+		if m.node == "" {
+			return m
+		}
+	}
+	return nil
+}
+
+// blocked says why the gang cannot be planned at all, "" when it can; until: a moment at which that may change by itself.
+func (t *Table) blocked(g *gang) (reason string, until time.Time) {
+	spec, known := t.specs[g.id]
+	members := t.order(g)
+	bound := 0
+	for _, m := range members {
+		if m.node != "" {
+			bound++
+		}
+	}
+	switch {
+	case !known:
+		return fmt.Sprintf("waiting for %s %s", g.id.Kind, g.id), time.Time{}
+	case spec.Problem != "":
+		return spec.Problem, time.Time{}
+	case len(members) > shim.MembersMax:
+		return fmt.Sprintf("gang %s has %d pods, at most %d are allowed", g.id, len(members), shim.MembersMax), time.Time{}
+	case len(members) < spec.MinMember:
+		reason = fmt.Sprintf("gang %s has %d of %d pods", g.id, len(members), spec.MinMember)
+		if bound == 0 {
+			return reason, time.Time{}
+		}
+		// Something is bound, so all were there once. Those that are left join them, after a while in which their
+		// companions may turn up: the missing may have ended well and never come back.
+		if until = g.changed.Add(settle); t.now().Before(until) {
+			return reason, until
+		}
+	case g.id.Kind == workload.KindPodGroup && bound == 0:
+		if until = g.changed.Add(gather); t.now().Before(until) {
+			return fmt.Sprintf("gang %s has %d pods and gathers more", g.id, len(members)), until
+		}
+	}
+	return "", time.Time{}
+}
+
+// poke wakes whoever may move on after a change.
+func (t *Table) poke(g *gang) {
+	if g.plan != nil {
+		for uid := range g.plan.places {
+			if m := g.members[uid]; m != nil && m.pending() {
+				t.wake(m.pod)
+			}
+		}
+		return
+	}
+	if reason, _ := t.blocked(g); reason == "" && !t.now().Before(g.retryAt) {
+		t.wakeLead(g)
+	}
+	t.notify() // whatever else is due at a time, the waker recomputes
+}
+
+// wakeLead wakes the lead for the present state of the gang.
+func (t *Table) wakeLead(g *gang) {
+	g.woken = g.changed
+	if lead := t.lead(g); lead != nil && g.plan == nil {
+		t.wake(lead.pod)
+	}
+}
+
+func (t *Table) wake(pod *v1.Pod) {
+	t.wakes[pod.UID] = pod
+	t.notify()
+}
+
+func (t *Table) notify() {
+	select {
+	case t.signal <- struct{}{}:
+	default:
+	}
+}

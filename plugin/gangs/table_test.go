@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// ledger remembers what was given back.
+type ledger struct {
+	mu    sync.Mutex
+	gangs []shim.Key
+	pods  []shim.Key
+}
+
+func (l *ledger) ReleaseGang(gang shim.Key) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gangs = append(l.gangs, gang)
+	return 0, nil
+}
+
+func (l *ledger) Release(pod shim.Key) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pods = append(l.pods, pod)
+	return nil
+}
+
+// bench is a table with a clock that the test moves.
+type bench struct {
+	*Table
+	t      *testing.T
+	ledger *ledger
+	mu     sync.Mutex
+	clock  time.Time
+	gang   workload.GangID
+}
+
+func newBench(t *testing.T, minMember int) *bench {
+	b := &bench{t: t, ledger: &ledger{}, clock: time.Unix(1_000_000, 0), gang: workload.GangID{Kind: workload.KindJob, Namespace: "ml", Name: "train", UID: "j"}}
+	b.Table = New(b.ledger, time.Minute, func() time.Time {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.clock
+	})
+	if minMember > 0 {
+		b.SetSpec(b.gang, workload.Spec{MinMember: minMember})
+	}
+	return b
+}
+
+func (b *bench) pass(d time.Duration) {
+	b.mu.Lock()
+	b.clock = b.clock.Add(d)
+	b.mu.Unlock()
+}
+
+func podOf(rank int) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: fmt.Sprintf("train-%d", rank), UID: types.UID(fmt.Sprintf("uid-%02d", rank)),
+		Labels: map[string]string{workload.CompletionIndex: fmt.Sprint(rank)}}}
+}
+
+func (b *bench) add(ranks ...int) {
+	for _, rank := range ranks {
+		b.set(podOf(rank))
+	}
+}
+
+func (b *bench) set(pod *v1.Pod) []types.UID {
+	return b.SetPod(pod, workload.Class{Kind: workload.Member, GPUs: 8, Gang: b.gang})
+}
+
+// woken are the names that the waker would activate now.
+func (b *bench) woken() string {
+	b.Due()
+	var names []string
+	for _, pod := range b.takeWakes() {
+		names = append(names, strings.TrimPrefix(pod.Name, "train-"))
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// admitted are the ranks that PreEnqueue lets pass.
+func (b *bench) admitted(ranks ...int) string {
+	var names []string
+	for _, rank := range ranks {
+		if _, ok := b.Admit(podOf(rank).UID); ok {
+			names = append(names, fmt.Sprint(rank))
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func (b *bench) expect(what, got, want string) {
+	b.t.Helper()
+	if got != want {
+		b.t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+// reserve plays the lead: begins, books every pending member on node-RANK.
+func (b *bench) reserve(lead int) uint64 {
+	b.t.Helper()
+	turn := b.Begin(podOf(lead).UID)
+	if turn.Step != Lead {
+		b.t.Fatalf("pod %d does not lead: %+v", lead, turn)
+	}
+	var places []Place
+	for _, peer := range turn.Members {
+		if peer.Node == "" {
+			places = append(places, Place{UID: peer.Pod.UID, Node: fmt.Sprintf("node-%d", peer.Rank)})
+		}
+	}
+	number, ok := b.Reserved(turn.ID, workload.GangKey(turn.ID), places)
+	if !ok {
+		b.t.Fatal("the plan was not taken")
+	}
+	return number
+}
+
+func bound(rank int) *v1.Pod {
+	pod := podOf(rank)
+	pod.Spec.NodeName = fmt.Sprintf("node-%d", rank)
+	return pod
+}
+
+func TestOnlyTheLeadOfACompleteGangIsAdmitted(t *testing.T) {
+	b := newBench(t, 3)
+	b.add(2, 1)
+	b.expect("incomplete", b.admitted(1, 2), "")
+	if reason, _ := b.Admit("uid-01"); reason != "gang ml/train has 2 of 3 pods" {
+		t.Errorf("got %q", reason)
+	}
+	b.expect("nobody is woken", b.woken(), "")
+	b.add(0)
+	b.expect("complete", b.admitted(0, 1, 2), "0")
+	b.expect("the lead is woken", b.woken(), "0")
+	if reason, _ := b.Admit("uid-02"); reason != "gang ml/train is planned through pod train-0" {
+		t.Errorf("got %q", reason)
+	}
+	b.DropPod("uid-00")
+	b.expect("incomplete again", b.admitted(1, 2), "")
+	b.add(3)
+	b.expect("the next rank leads", b.admitted(1, 2, 3), "1")
+}
+
+func TestAReservedPlanAdmitsItsMembers(t *testing.T) {
+	b := newBench(t, 2)
+	b.add(0, 1)
+	b.woken()
+	number := b.reserve(0)
+	b.expect("all are woken", b.woken(), "0 1")
+	b.add(2)
+	b.expect("a late one waits", b.admitted(0, 1, 2), "0 1")
+	if turn := b.Begin("uid-01"); turn.Step != Follow || turn.Node != "node-1" || turn.Plan != number {
+		t.Errorf("got %+v", turn)
+	}
+	if !b.Holds("uid-01", number, "node-1") || b.Holds("uid-01", number, "node-0") || b.Holds("uid-01", number+1, "node-1") || b.Holds("uid-02", number, "node-2") {
+		t.Error("Holds must answer for the pod, the plan and the node")
+	}
+	if got := b.Go("uid-01", number); len(got) != 2 {
+		t.Errorf("got %v", got)
+	}
+	b.Bound("uid-00", "node-0")
+	b.expect("the late one still waits", b.admitted(2), "")
+	b.set(bound(1))
+	b.expect("then it leads", b.admitted(2), "2")
+	turn := b.Begin("uid-02")
+	if turn.Step != Lead || turn.Least != 1 || len(turn.Members) != 3 || turn.Members[0].Node != "node-0" || turn.Members[2].Node != "" {
+		t.Errorf("it is planned around those bound: %+v", turn)
+	}
+}
+
+func TestAPlanThatFailsBeforeGoEndsForAll(t *testing.T) {
+	b := newBench(t, 3)
+	b.add(0, 1, 2)
+	number := b.reserve(0)
+	b.woken()
+	if got := b.Fail("uid-01", number); !slices.Equal(got, []types.UID{"uid-00", "uid-01", "uid-02"}) {
+		t.Errorf("all are to be rejected, got %v", got)
+	}
+	if len(b.ledger.gangs) != 1 {
+		t.Error("the engine must be told")
+	}
+	if got := b.Fail("uid-02", number); got != nil {
+		t.Errorf("a second failure of the same plan changes nothing, got %v", got)
+	}
+	b.expect("it backs off", b.admitted(0, 1, 2), "")
+	b.expect("nobody is woken", b.woken(), "")
+	b.pass(retryLeast)
+	b.expect("then the lead is woken", b.woken(), "0")
+	b.expect("and admitted", b.admitted(0, 1, 2), "0")
+
+	number = b.reserve(0)
+	b.Fail("uid-00", number)
+	b.pass(retryLeast)
+	b.expect("the second time it takes longer", b.admitted(0), "")
+	b.pass(retryLeast)
+	b.expect("but not for ever", b.admitted(0), "0")
+}
+
+func TestAfterGoAMemberKeepsItsPlace(t *testing.T) {
+	b := newBench(t, 2)
+	b.add(0, 1)
+	number := b.reserve(0)
+	b.Go("uid-00", number)
+	b.set(bound(0))
+	if got := b.Fail("uid-01", number); got != nil || len(b.ledger.gangs) != 0 {
+		t.Errorf("nothing is given back, got %v", got)
+	}
+	b.expect("it retries in place", b.admitted(1), "1")
+	if turn := b.Begin("uid-01"); turn.Step != Follow || turn.Node != "node-1" {
+		t.Errorf("got %+v", turn)
+	}
+
+	b.Forsake("uid-01")
+	if len(b.ledger.pods) != 1 {
+		t.Error("a member that cannot go there gives its own place back")
+	}
+	b.pass(retryLeast)
+	b.woken()
+	if turn := b.Begin("uid-01"); turn.Step != Lead || turn.Least != 1 || turn.Members[0].Node != "node-0" {
+		t.Errorf("and is planned around the bound ones: %+v", turn)
+	}
+}
+
+func TestAMemberThatLeavesTakesThePlanWithIt(t *testing.T) {
+	b := newBench(t, 2)
+	b.add(0, 1)
+	b.reserve(0)
+	if got := b.DropPod("uid-01"); len(got) != 2 || len(b.ledger.gangs) != 1 {
+		t.Errorf("got %v", got)
+	}
+
+	b = newBench(t, 2)
+	b.add(0, 1)
+	b.reserve(0)
+	deleting := podOf(1)
+	now := metav1.Now()
+	deleting.DeletionTimestamp = &now
+	if got := b.set(deleting); len(got) != 2 || len(b.ledger.gangs) != 1 {
+		t.Errorf("a pod that is being deleted counts as gone, got %v", got)
+	}
+
+	b = newBench(t, 2)
+	b.add(0, 1)
+	number := b.reserve(0)
+	b.Go("uid-00", number)
+	if got := b.DropPod("uid-01"); got != nil || len(b.ledger.gangs) != 0 {
+		t.Errorf("after GO the others go on, got %v", got)
+	}
+	b.set(bound(0))
+	if b.gangs[b.gang].plan != nil {
+		t.Error("the plan has ended")
+	}
+}
+
+func TestAPlanOfAPodThatIsGoneIsGivenBack(t *testing.T) {
+	b := newBench(t, 2)
+	b.add(0, 1)
+	turn := b.Begin("uid-00")
+	b.DropPod("uid-01")
+	b.add(2)
+	if _, ok := b.Reserved(turn.ID, shim.Key{Hi: 1, Lo: 1}, []Place{{"uid-00", "a"}, {"uid-01", "b"}}); ok {
+		t.Error("taken")
+	}
+	if len(b.ledger.gangs) != 1 {
+		t.Error("the booking must be given back")
+	}
+}
+
+func TestAWaitingGangIsWokenByCapacity(t *testing.T) {
+	b := newBench(t, 1)
+	b.add(0)
+	b.woken()
+	turn := b.Begin("uid-00")
+	b.Wait(turn.ID, turn.Epoch, 0)
+	b.expect("quiet", b.woken(), "")
+	b.pass(2 * sweep)
+	b.expect("a sweep does not wake those that wait", b.woken(), "")
+	b.Capacity()
+	b.expect("capacity", b.woken(), "0")
+
+	turn = b.Begin("uid-00")
+	b.Capacity()
+	b.woken()
+	b.Wait(turn.ID, turn.Epoch, 0)
+	b.expect("capacity that came during planning is not missed", b.woken(), "0")
+}
+
+func TestWhatOneGangGivesBackWakesAnother(t *testing.T) {
+	b := newBench(t, 1)
+	b.add(0)
+	number := b.reserve(0)
+	other := workload.GangID{Kind: workload.KindJob, Namespace: "ml", Name: "other", UID: "o"}
+	b.SetSpec(other, workload.Spec{MinMember: 1})
+	b.SetPod(podOf(7), workload.Class{Kind: workload.Member, GPUs: 8, Gang: other})
+	b.woken()
+	turn := b.Begin("uid-07")
+	b.Wait(turn.ID, turn.Epoch, 0)
+	if !b.Waiting("uid-07") || b.Waiting("uid-00") || b.Waiting("nobody") {
+		t.Error("only the lead of a gang that waits is waiting")
+	}
+	b.expect("quiet", b.woken(), "")
+	b.Fail("uid-00", number)
+	b.expect("woken", b.woken(), "7")
+}
+
+func TestTopologyWaitWakes(t *testing.T) {
+	b := newBench(t, 1)
+	b.add(0)
+	b.woken()
+	turn := b.Begin("uid-00")
+	b.Wait(turn.ID, turn.Epoch, 5*time.Minute)
+	b.expect("quiet", b.woken(), "")
+	b.pass(5*time.Minute - time.Millisecond)
+	b.expect("a little early", b.woken(), "")
+	if _, next := b.Due(); next > time.Millisecond {
+		t.Errorf("the waker sleeps %v too long", next)
+	}
+	b.pass(time.Millisecond)
+	b.expect("in time", b.woken(), "0")
+}
+
+func TestAGangThatCannotBeFormedSpeaksOnceThroughItsLead(t *testing.T) {
+	b := newBench(t, 0)
+	b.gang = workload.GangID{Kind: workload.KindPodGroup, Namespace: "ml", Name: "g"}
+	b.add(0, 1)
+	b.expect("silent at first", b.woken()+b.admitted(0, 1), "")
+	b.pass(settle)
+	b.expect("then the lead is woken", b.woken(), "0")
+	b.expect("and admitted", b.admitted(0, 1), "0")
+	if turn := b.Begin("uid-00"); turn.Step != Hold || turn.Reason != "waiting for PodGroup ml/g" {
+		t.Errorf("got %+v", turn)
+	}
+	b.pass(2 * sweep)
+	b.expect("once", b.woken()+b.admitted(0, 1), "")
+	b.SetSpec(b.gang, workload.Spec{Problem: "PodGroup ml/g: spec.minMember must be between 1 and 16384, got 0"})
+	b.pass(settle)
+	b.expect("a new reason", b.woken(), "0")
+	if turn := b.Begin("uid-00"); !strings.Contains(turn.Reason, "got 0") {
+		t.Errorf("got %+v", turn)
+	}
+	b.SetSpec(b.gang, workload.Spec{MinMember: 2})
+	b.expect("it gathers", b.woken(), "")
+	b.pass(gather)
+	b.expect("and goes", b.woken(), "0")
+	if turn := b.Begin("uid-00"); turn.Step != Lead {
+		t.Errorf("got %+v", turn)
+	}
+	b.DropSpec(b.gang)
+	if turn := b.Begin("uid-00"); turn.Step != Hold {
+		t.Errorf("got %+v", turn)
+	}
+}
+
+func TestHalfBoundGangsAreFinished(t *testing.T) {
+	b := newBench(t, 4)
+	b.set(bound(0))
+	b.set(bound(1))
+	b.add(2, 3)
+	b.expect("with all there, at once", b.woken(), "2")
+	if turn := b.Begin("uid-02"); turn.Step != Lead || turn.Least != 2 || len(turn.Members) != 4 {
+		t.Errorf("got %+v", turn)
+	}
+
+	b = newBench(t, 4)
+	b.set(bound(0))
+	b.add(1)
+	b.expect("with some missing, after a while", b.woken()+b.admitted(1), "")
+	b.pass(settle)
+	b.expect("it joins", b.woken(), "1")
+	if turn := b.Begin("uid-01"); turn.Step != Lead || turn.Least != 1 {
+		t.Errorf("got %+v", turn)
+	}
+}
+
+func TestMorePodsThanMinMember(t *testing.T) {
+	b := newBench(t, 2)
+	b.add(0, 1, 2, 3)
+	if turn := b.Begin("uid-00"); turn.Least != 2 || len(turn.Members) != 4 {
+		t.Errorf("got %+v", turn)
+	}
+}
+
+func TestGatedPodsDoNotCount(t *testing.T) {
+	b := newBench(t, 2)
+	gated := podOf(1)
+	gated.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "x"}}
+	b.add(0)
+	b.set(gated)
+	b.expect("incomplete", b.admitted(0, 1), "")
+	b.add(1)
+	b.expect("complete", b.admitted(0, 1), "0")
+}
+
+func TestAnOldEventDoesNotUnbind(t *testing.T) {
+	b := newBench(t, 1)
+	b.add(0)
+	number := b.reserve(0)
+	b.Go("uid-00", number)
+	b.Bound("uid-00", "node-0")
+	b.add(0)
+	if turn := b.Begin("uid-00"); turn.Step != Hold {
+		t.Errorf("a bound pod has no turn: %+v", turn)
+	}
+}
+
+func TestAPlanThatNobodyFollowsExpires(t *testing.T) {
+	b := newBench(t, 2)
+	b.add(0, 1)
+	b.reserve(0)
+	b.pass(time.Minute)
+	if expired, _ := b.Due(); expired != nil {
+		t.Errorf("too early: %v", expired)
+	}
+	b.pass(expirySlack)
+	if expired, _ := b.Due(); len(expired) != 2 || len(b.ledger.gangs) != 1 {
+		t.Errorf("got %v", expired)
+	}
+}
+
+func TestAJobMayChangeItsMind(t *testing.T) {
+	b := newBench(t, 2)
+	yes := true
+	owned := func(rank int) *v1.Pod {
+		pod := podOf(rank)
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "j", Controller: &yes}}
+		return pod
+	}
+	b.SetPod(owned(0), workload.Class{Kind: workload.Unknown, Gang: b.gang})
+	b.expect("held", b.admitted(0), "")
+	if got := b.PodsOfJob(b.gang); len(got) != 1 {
+		t.Fatalf("got %v", got)
+	}
+	b.takeWakes()
+	b.SetPod(owned(0), workload.Class{Kind: workload.Single, GPUs: 8})
+	b.expect("no gang after all", b.woken()+" "+b.admitted(0), "0 0")
+	if b.Member("uid-00") {
+		t.Error("still a member")
+	}
+	b.SetPod(owned(1), workload.Class{Kind: workload.Plain})
+	b.expect("one that PreEnqueue may have held is woken when first seen", b.woken(), "1")
+	b.SetPod(owned(1), workload.Class{Kind: workload.Plain})
+	b.expect("once", b.woken(), "")
+	b.DropPod("uid-00")
+	b.DropPod("uid-01")
+	if len(b.pods)+len(b.ofJob)+len(b.gangs) != 0 {
+		t.Errorf("something is left: %v %v %v", b.pods, b.ofJob, b.gangs)
+	}
+}
+
+func TestWarningsAreGivenOnce(t *testing.T) {
+	b := newBench(t, 1)
+	b.add(0)
+	if !b.Warn(b.gang, 4) || b.Warn(b.gang, 4) || !b.Warn(b.gang, 2) || b.Warn(workload.GangID{}, 1) {
+		t.Error("each once, and only for gangs that exist")
+	}
+}
+
+func TestUnknownPods(t *testing.T) {
+	b := newBench(t, 1)
+	if _, ok := b.Admit("nobody"); ok {
+		t.Error("admitted")
+	}
+	if turn := b.Begin("nobody"); turn.Step != Hold {
+		t.Errorf("got %+v", turn)
+	}
+	b.Bound("nobody", "n")
+	b.Reconsider("nobody")
+	if b.DropPod("nobody") != nil || b.Fail("nobody", 1) != nil || b.Forsake("nobody") != nil || b.Go("nobody", 1) != nil {
+		t.Error("something happened")
+	}
+}
+
+// counter is a waker that counts and calls back into the table, as PreEnqueue does.
+type counter struct {
+	table *Table
+	mu    sync.Mutex
+	calls int
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (c *counter) Activate(pods []*v1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, pod := range pods {
+		c.table.Admit(pod.UID)
+	}
+	c.calls++
+	c.once.Do(func() { close(c.done) })
+}
+
+func (c *counter) Reject([]types.UID, string) {}
+
+func TestTheWakerDoesNotSpin(t *testing.T) {
+	b := newBench(t, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	waker := &counter{table: b.Table, done: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		b.Run(ctx, waker)
+		close(ended)
+	}()
+	b.add(0, 1)
+	<-waker.done
+	time.Sleep(50 * time.Millisecond)
+	cancel()
+	<-ended
+	if waker.calls > 3 {
+		t.Errorf("%d calls for one change", waker.calls)
+	}
+}
+
+func TestRace(t *testing.T) {
+	b := newBench(t, 4)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go b.Run(ctx, &counter{table: b.Table, done: make(chan struct{})})
+	var group sync.WaitGroup
+	for worker := range 4 {
+		group.Go(func() {
+			for i := range 300 {
+				rank := (worker + i) % 6
+				uid := podOf(rank).UID
+				switch i % 7 {
+				case 0:
+					b.DropPod(uid)
+				case 1:
+					b.Capacity()
+				case 2:
+					b.Admit(uid)
+				case 3, 4:
+					b.add(rank)
+				case 5:
+					if turn := b.Begin(uid); turn.Step == Lead {
+						var places []Place
+						for _, peer := range turn.Members {
+							places = append(places, Place{UID: peer.Pod.UID, Node: "n"})
+						}
+						if number, ok := b.Reserved(turn.ID, shim.Key{Lo: 1}, places); ok {
+							b.Fail(uid, number)
+						}
+					} else {
+						b.Wait(b.gang, 0, time.Second)
+					}
+				case 6:
+					b.pass(time.Second)
+				}
+			}
+		})
+	}
+	group.Wait()
+}

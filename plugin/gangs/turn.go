@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// Reasons that a pod is held for, besides those of its gang as a whole.
+const (
+	reasonUnseen  = "its gang is not known yet"
+	reasonFollows = "gang %s is planned through pod %s"
+	reasonJoins   = "gang %s is being bound; this pod joins it afterwards"
+	reasonRetries = "gang %s tries again in a moment"
+)
+
+// Admit says whether a pod of a gang may enter the scheduling queue: the lead of a gang that can be planned, any member
+// of a reserved plan, and the lead of a gang that cannot be formed once it has something new to say. Otherwise the reason.
+func (t *Table) Admit(uid types.UID) (reason string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	if m == nil {
+		return reasonUnseen, false
+	}
+	if m.gang == nil {
+		return "", true
+	}
+	g := m.gang
+	if g.plan != nil {
+		_, planned := g.plan.places[uid]
+		return fmt.Sprintf(reasonJoins, g.id), planned
+	}
+	if lead := t.lead(g); lead != m {
+		if lead == nil {
+			return fmt.Sprintf(reasonJoins, g.id), false
+		}
+		if reason, _ = t.blocked(g); reason == "" {
+			reason = fmt.Sprintf(reasonFollows, g.id, lead.pod.Name)
+		}
+		return reason, false
+	}
+	if reason, _ = t.blocked(g); reason != "" {
+		return reason, reason != g.said && !t.now().Before(g.changed.Add(settle))
+	}
+	return fmt.Sprintf(reasonRetries, g.id), !t.now().Before(g.retryAt)
+}
+
+// Member says whether a pod is in a gang: its wake-ups are ours, not upstream's.
+func (t *Table) Member(uid types.UID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	return m != nil && m.gang != nil
+}
+
+// Waiting says whether a pod leads a gang that waits for room.
+func (t *Table) Waiting(uid types.UID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	return m != nil && m.gang != nil && m.gang.waiting && m.gang.plan == nil && t.lead(m.gang) == m
+}
+
+// Step is what a gang's pod does in its scheduling cycle.
+type Step int
+
+const (
+	Hold   Step = iota // nothing: Reason says why
+	Lead               // plan the gang
+	Follow             // go where the plan says
+)
+
+// Turn is a pod's turn in the scheduling cycle.
+type Turn struct {
+	Step   Step
+	Reason string
+
+	// Follow
+	Plan uint64
+	Node string // "": anywhere, a member without GPUs
+
+	// Lead
+	ID      workload.GangID
+	Spec    workload.Spec
+	Members []Peer // active ones by rank, bound ones included
+	Least   int    // this many of the pending ones, by rank, make the gang whole
+	Note    string // about ranks, for the log
+	Epoch   uint64 // for Wait
+}
+
+// Peer is a member of a gang as the lead sees it.
+type Peer struct {
+	Pod  *v1.Pod
+	GPUs uint32
+	Rank uint32
+	Node string // bound there; "": pending
+}
+
+// Begin is called when a gang's pod is scheduled. It checks again what Admit checked: pods that come from backoff have
+// not passed it.
+func (t *Table) Begin(uid types.UID) Turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	if m == nil || m.gang == nil {
+		return Turn{Reason: reasonUnseen}
+	}
+	g := m.gang
+	if p := g.plan; p != nil {
+		if node, planned := p.places[uid]; planned {
+			return Turn{Step: Follow, Plan: p.id, Node: node, ID: g.id}
+		}
+		return Turn{Reason: fmt.Sprintf(reasonJoins, g.id)}
+	}
+	if reason, _ := t.blocked(g); reason != "" {
+		g.said = reason
+		return Turn{Reason: reason}
+	}
+	lead := t.lead(g)
+	if lead != m {
+		if lead == nil {
+			return Turn{Reason: fmt.Sprintf(reasonJoins, g.id)}
+		}
+		t.wake(lead.pod)
+		return Turn{Reason: fmt.Sprintf(reasonFollows, g.id, lead.pod.Name)}
+	}
+	g.waiting, g.wakeAt, g.said = false, time.Time{}, ""
+	spec := t.specs[g.id]
+	turn := Turn{Step: Lead, ID: g.id, Spec: spec, Note: g.note, Epoch: t.epoch}
+	bound := 0
+	for _, peer := range t.order(g) {
+		if peer.node != "" {
+			bound++
+		}
+		turn.Members = append(turn.Members, Peer{Pod: peer.pod, GPUs: peer.gpus, Rank: peer.rank, Node: peer.node})
+	}
+	turn.Least = min(max(spec.MinMember-bound, 1), len(turn.Members)-bound)
+	return turn
+}
+
+// Place is where a plan puts a pod.
+type Place struct {
+	UID  types.UID
+	Node string // "": anywhere
+}
+
+// Reserved enters a plan that the engine has booked. When a member is gone by now, the booking is given back and ok is
+// false: the lead tries again.
+func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place) (number uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[id]
+	whole := g != nil && g.plan == nil
+	for _, place := range places {
+		whole = whole && g.members[place.UID] != nil && g.members[place.UID].pending()
+	}
+	if !whole {
+		_, _ = t.ledger.ReleaseGang(key)
+		return 0, false
+	}
+	t.lastPlan++
+	g.plan = &plan{id: t.lastPlan, key: key, places: make(map[types.UID]string, len(places)), made: t.now()}
+	for _, place := range places {
+		g.plan.places[place.UID] = place.Node
+	}
+	t.poke(g)
+	return g.plan.id, true
+}
+
+// Wait remembers that the gang found no place. Capacity wakes it; so does the end of its topology-wait, if it has one.
+func (t *Table) Wait(id workload.GangID, epoch uint64, topologyWait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[id]
+	if g == nil {
+		return
+	}
+	g.waiting = true
+	if topologyWait > 0 {
+		g.wakeAt = t.now().Add(topologyWait)
+	}
+	if t.epoch != epoch { // capacity appeared while the gang was being planned without it
+		t.wakeLead(g)
+	}
+	t.notify()
+}
+
+// Holds says whether the plan still puts the pod on the node.
+func (t *Table) Holds(uid types.UID, number uint64, node string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.planOf(uid, number)
+	if p == nil {
+		return false
+	}
+	planned, ok := p.places[uid]
+	return ok && (planned == node || planned == "")
+}
+
+// Go lets a plan through Permit and returns its members, who may be waiting there.
+func (t *Table) Go(uid types.UID, number uint64) []types.UID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.planOf(uid, number)
+	if p == nil {
+		return nil
+	}
+	p.going = true
+	members := make([]types.UID, 0, len(p.places))
+	for member := range p.places {
+		members = append(members, member)
+	}
+	return members
+}
+
+// Bound says that a member is bound.
+func (t *Table) Bound(uid types.UID, node string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	if m == nil || m.gang == nil || m.node == node {
+		return
+	}
+	m.node = node
+	m.gang.ranked = nil
+	t.settled(m.gang)
+	t.poke(m.gang)
+}
+
+// Fail says that a member of a plan came to nothing. Before the plan was let through that ends the plan: the members are
+// returned, to be rejected where they wait. Afterwards others may be bound, so the member keeps its place and retries.
+func (t *Table) Fail(uid types.UID, number uint64) []types.UID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.planOf(uid, number)
+	if p == nil || p.going {
+		return nil
+	}
+	return t.drop(t.pods[uid].gang)
+}
+
+// Forsake says that a member cannot be scheduled where the plan puts it, for a reason of the node's. Before the plan was
+// let through that ends the plan, as in Fail; afterwards the member alone gives its place back and is planned anew around
+// those that are bound.
+func (t *Table) Forsake(uid types.UID) []types.UID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	if m == nil || m.gang == nil || m.gang.plan == nil {
+		return nil
+	}
+	g := m.gang
+	if _, planned := g.plan.places[uid]; !planned || m.node != "" {
+		return nil
+	}
+	if !g.plan.going {
+		return t.drop(g)
+	}
+	_ = t.ledger.Release(shim.PodKey(string(uid))) // unknown: nothing was held
+	t.capacity()
+	delete(g.plan.places, uid)
+	g.retryAt = t.now().Add(retryLeast)
+	t.settled(g)
+	t.poke(g)
+	return nil
+}
+
+// Warn says whether a warning about the gang is new, and remembers it.
+func (t *Table) Warn(id workload.GangID, bit uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[id]
+	if g == nil || g.warned&bit != 0 {
+		return false
+	}
+	g.warned |= bit
+	return true
+}
+
+// planOf is the pod's plan if it is still the numbered one. The lock is held.
+func (t *Table) planOf(uid types.UID, number uint64) *plan {
+	m := t.pods[uid]
+	if m == nil || m.gang == nil || m.gang.plan == nil || m.gang.plan.id != number {
+		return nil
+	}
+	return m.gang.plan
+}

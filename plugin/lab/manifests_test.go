@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"io/fs"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/frond-scheduler/frond/manifests"
+)
+
+func TestEveryManifestCanBeRead(t *testing.T) {
+	err := fs.WalkDir(manifests.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		objects, err := readObjects(manifests.Files, path)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, object := range objects {
+			if object.GetKind() == "" || object.GetAPIVersion() == "" {
+				t.Errorf("%s: an object without kind or apiVersion", path)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBothSchedulerConfigurationsHaveTheSameProfile(t *testing.T) {
+	first, second := schedulerConfig(t, "scheduler/config.yaml"), schedulerConfig(t, "scheduler/second.yaml")
+	profiles := first["profiles"].([]any)
+	if len(profiles) != 2 || profiles[0].(map[string]any)["schedulerName"] != "default-scheduler" || len(profiles[0].(map[string]any)) != 1 {
+		t.Errorf("config.yaml does not begin with an untouched default profile: %v", profiles)
+	}
+	first["profiles"] = profiles[1:]
+	if !reflect.DeepEqual(first, second) {
+		t.Errorf("config.yaml and second.yaml differ in more than the default profile:\n%v\n%v", first, second)
+	}
+}
+
+func TestTheMapReadsTheFabricAsTheSchedulerDoes(t *testing.T) {
+	args, err := SchedulerArgs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"topology":{"preset":"topograph"}}`; string(args) != want {
+		t.Errorf("args are %s, want %s", args, want)
+	}
+}
+
+func schedulerConfig(t *testing.T, path string) map[string]any {
+	t.Helper()
+	objects, err := readObjects(manifests.Files, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(objects) != 1 {
+		t.Fatalf("%s holds %d objects", path, len(objects))
+	}
+	return objects[0].Object
+}
+
+// An example whose numbers contradict each other would be refused by the scheduler.
+func TestExampleJobsAreConsistent(t *testing.T) {
+	paths, err := fs.Glob(manifests.Files, "examples/train-*.yaml")
+	if err != nil || len(paths) != 4 {
+		t.Fatalf("found %v, %v", paths, err)
+	}
+	for _, path := range paths {
+		objects, err := readObjects(manifests.Files, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, job := range objects {
+			parallelism, _, _ := unstructured.NestedInt64(job.Object, "spec", "parallelism")
+			completions, _, _ := unstructured.NestedInt64(job.Object, "spec", "completions")
+			containers, _, _ := unstructured.NestedSlice(job.Object, "spec", "template", "spec", "containers")
+			gpus, _, _ := unstructured.NestedInt64(containers[0].(map[string]any), "resources", "limits", "nvidia.com/gpu")
+			want := strconv.FormatInt(parallelism*gpus, 10)
+			if got := job.GetAnnotations()["topology.scheduler/gpu-count"]; got != want || parallelism != completions {
+				t.Errorf("%s: gpu-count %s, want %s; %d of %d at once", path, got, want, parallelism, completions)
+			}
+		}
+	}
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topologygpu
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/frond-scheduler/frond/plugin/gangs"
+	"github.com/frond-scheduler/frond/plugin/mirror"
+	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// Host holds what all profiles of one process share: the library, one engine, the mirror and the gang table. main makes
+// one and registers its Factory.
+type Host struct {
+	mu     sync.Mutex
+	shared *cluster
+	args   []byte // canonical; profiles that use the plugin must agree
+}
+
+// cluster is the shared part, made when the first profile asks for it.
+type cluster struct {
+	args   shim.Args
+	engine *shim.Engine
+	reader *workload.Reader
+	mirror *mirror.Mirror
+	table  *gangs.Table
+	now    func() time.Time
+
+	first    fwk.Handle // any profile's: queue, waiting pods and informers are the same for all
+	profiles sync.Map   // scheduler names that use the plugin
+	alarms   sync.Map   // single pods that are woken when their topology-wait ends
+	synced   func() bool
+	caughtUp atomic.Bool
+	freed    chan bool // room may have appeared; true: GPUs or a node
+}
+
+// Factory makes the plugin for a profile. An error stops the start of the scheduler; it is one sentence.
+func (h *Host) Factory(ctx context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	whole, ok := handle.(framework.Framework)
+	if !ok {
+		return nil, fmt.Errorf("%s needs the scheduler's own framework, got %T", Name, handle)
+	}
+	raw, err := rawArgs(object)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.shared == nil {
+		shared, err := open(raw)
+		if err != nil {
+			return nil, err
+		}
+		if err := shared.start(ctx, handle); err != nil {
+			shared.engine.Close()
+			return nil, err
+		}
+		h.shared, h.args = shared, canonical(raw)
+	} else if !bytes.Equal(h.args, canonical(raw)) {
+		return nil, fmt.Errorf("profile %q: the args of %s differ from those of another profile; one engine serves all, so they must be equal", handle.ProfileName(), Name)
+	}
+	h.shared.profiles.Store(handle.ProfileName(), true)
+	return &Plugin{cluster: h.shared, handle: handle, framework: whole}, nil
+}
+
+// rawArgs are the JSON that the configuration holds for us: an unregistered kind stays undecoded.
+func rawArgs(object runtime.Object) ([]byte, error) {
+	switch args := object.(type) {
+	case nil:
+		return nil, nil
+	case *runtime.Unknown:
+		return args.Raw, nil
+	default:
+		return nil, fmt.Errorf("args: expected raw JSON, got %T", object)
+	}
+}
+
+func canonical(raw []byte) []byte {
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return raw
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return raw
+	}
+	return text
+}
+
+// open loads the library and makes the engine. Only corePath is read in Go, because the rest is decoded by the library.
+func open(raw []byte) (*cluster, error) {
+	var peek struct {
+		CorePath string `json:"corePath"`
+	}
+	_ = json.Unmarshal(raw, &peek) // the engine says what is wrong with it, better than we could
+	library, err := shim.Open(peek.CorePath)
+	if err != nil {
+		return nil, err
+	}
+	args, err := library.Args(raw)
+	if err != nil {
+		return nil, err
+	}
+	var fabric []byte
+	if args.FabricFile != "" {
+		if fabric, err = os.ReadFile(args.FabricFile); err != nil {
+			var path *os.PathError
+			if errors.As(err, &path) {
+				err = path.Err
+			}
+			return nil, fmt.Errorf("args.topology.fabricFile: cannot read %s: %w", args.FabricFile, err)
+		}
+	}
+	engine, err := library.New(mirror.Limits(), raw, fabric)
+	if err != nil {
+		if args.FabricFile != "" {
+			return nil, fmt.Errorf("args.topology.fabricFile: %s: %w", args.FabricFile, err)
+		}
+		return nil, err
+	}
+	return &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64)}, nil
+}
+
+// start registers handlers with the scheduler's informers and starts our own goroutines; the context ends them all.
+func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
+	logger := klog.LoggerWithName(klog.FromContext(ctx), Name)
+	c.first = handle
+	// Jobs come from a factory of ours: the scheduler waits for every informer of its own before it starts, and would
+	// wait for ever where its account may not read Jobs.
+	jobs := informers.NewSharedInformerFactory(handle.ClientSet(), 0)
+	c.reader = workload.NewReader(c.args.Resources, jobs.Batch().V1().Jobs().Lister())
+	c.mirror = mirror.New(c.engine, c.reader)
+	c.table = gangs.New(c.engine, c.args.PermitWait, c.now)
+
+	core := handle.SharedInformerFactory().Core().V1()
+	observer := &observer{cluster: c, logger: logger}
+	synced, err := c.mirror.Watch(logger, core.Nodes().Informer(), core.Pods().Informer(), observer)
+	if err != nil {
+		return err
+	}
+	c.synced = synced
+	if err := observer.watchJobs(jobs.Batch().V1().Jobs().Informer()); err != nil {
+		return err
+	}
+	groups, err := observer.watchPodGroups(handle.KubeConfig())
+	if err != nil {
+		return err
+	}
+	jobs.Start(ctx.Done())
+	go groups.RunWithContext(ctx)
+	go c.table.Run(ctx, &waker{cluster: c, logger: logger})
+	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
+	go c.watchRoom(ctx)
+	logger.Info("Engine ready", "megabytes", c.engine.Bytes()>>20, "gpuResources", c.args.Resources,
+		"fabricFile", c.args.FabricFile, "permitWait", c.args.PermitWait)
+	return nil
+}
+
+// Nothing is decided before the mirror has seen what was there at the start. Upstream waits for its own handlers only,
+// and ours may be a few milliseconds behind them.
+const (
+	syncPatience = 10 * time.Second
+	syncPoll     = 5 * time.Millisecond
+)
+
+const reasonNotSynced = "the scheduler has not seen all nodes and pods yet"
+
+// await returns once the mirror has caught up.
+func (c *cluster) await(ctx context.Context) error {
+	if c.caughtUp.Load() {
+		return nil
+	}
+	for deadline := c.now().Add(syncPatience); !c.synced(); {
+		if c.now().After(deadline) {
+			return errors.New(reasonNotSynced)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(syncPoll):
+		}
+	}
+	c.caughtUp.Store(true)
+	return nil
+}
+
+// Room that appears wakes gangs that wait for it. Many pods end at once, so a moment is waited for all of them; CPU and
+// memory alone are rarely what a gang of GPUs waits for, so they wait longer.
+const (
+	gpuPause   = 20 * time.Millisecond
+	otherPause = time.Second
+)
+
+func (c *cluster) roomAppeared(gpus bool) {
+	select {
+	case c.freed <- gpus:
+	default: // as many are waiting to be heard already
+	}
+}
+
+func (c *cluster) watchRoom(ctx context.Context) {
+	timer := time.NewTimer(0)
+	<-timer.C
+	var at time.Time // zero: nothing has been freed
+	for {
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case gpus := <-c.freed:
+			pause := otherPause
+			if gpus {
+				pause = gpuPause
+			}
+			if due := time.Now().Add(pause); at.IsZero() || due.Before(at) {
+				at = due
+				timer.Reset(pause)
+			}
+		case <-timer.C:
+			at = time.Time{}
+			c.table.Capacity()
+		}
+	}
+}
+
+// reject ends the waiting of members whose plan came to nothing, and frees the nodes that were kept for them.
+func (c *cluster) reject(members []types.UID, message string) {
+	for _, uid := range members {
+		c.first.DeleteNominatedPodIfExists(&v1.Pod{ObjectMeta: objectMeta(uid)})
+		if waiting := c.first.GetWaitingPod(uid); waiting != nil {
+			waiting.Reject(Name, message)
+		}
+	}
+}
+
+// waker moves pods in the scheduler on the gang table's behalf.
+type waker struct {
+	*cluster
+	logger klog.Logger
+}
+
+func (w *waker) Activate(pods []*v1.Pod) {
+	wanted := make(map[string]*v1.Pod, len(pods))
+	for _, pod := range pods {
+		wanted[pod.Namespace+"/"+pod.Name] = pod
+	}
+	w.first.Activate(w.logger, wanted)
+}
+
+func (w *waker) Reject(members []types.UID, message string) { w.reject(members, message) }

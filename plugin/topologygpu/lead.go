@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topologygpu
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/frond-scheduler/frond/plugin/gangs"
+	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// replans is how often one attempt plans anew, because the state moved under it or a rehearsal refused a node.
+const replans = 8
+
+const (
+	reasonMoved   = "the cluster changed while the gang was being planned"
+	reasonRefused = "no plan passed the filters of other plugins for all members together"
+)
+
+// lead plans the gang in five steps: what each node takes (eligibility), a joint plan (the engine), a rehearsal with
+// upstream's filters, the booking (all or nothing), and the table, which lets the others come.
+func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, turn gangs.Turn) (*fwk.PreFilterResult, *fwk.Status) {
+	logger := klog.LoggerWithValues(loggerFor(ctx), "gang", turn.ID.String())
+	if turn.Note != "" {
+		logger.Info("Ranks", "note", turn.Note)
+	}
+	room, status := p.survey(context.WithValue(ctx, probing{}, true), nodes, turn)
+	if !status.IsSuccess() {
+		p.table.Wait(turn.ID, turn.Epoch, 0)
+		return nil, status
+	}
+	pending := 0
+	for _, peer := range turn.Members {
+		if peer.Node == "" {
+			pending++
+		}
+	}
+	// All that are there, else as many as make the gang whole; later ones join around those.
+	sizes := []int{pending}
+	if turn.Least < pending {
+		sizes = append(sizes, turn.Least)
+	}
+	var result attempt
+	for _, size := range sizes {
+		result = p.attempt(ctx, room, pod, turn, size)
+		if result.err != nil {
+			return nil, fwk.AsStatus(fmt.Errorf("planning gang %s: %w", turn.ID, result.err))
+		}
+		if result.plan.Outcome == shim.Placed || result.plan.Outcome == shim.Refused {
+			break
+		}
+	}
+	p.warn(pod, result.plan, func(flag shim.PlanFlag) bool { return p.table.Warn(turn.ID, uint32(flag)) })
+	if result.plan.Outcome != shim.Placed {
+		logger.Info("Gang waits", "outcome", result.plan.Outcome.String(), "rule", result.plan.Rule.String(), "members", pending,
+			"generation", result.plan.Generation, "reason", result.sentence)
+		p.table.Wait(turn.ID, turn.Epoch, topologyWait(result.plan))
+		return nil, unresolvable(result.sentence)
+	}
+	p.keep(logger, turn, result.places)
+	logger.Info("Gang placed", "rule", result.plan.Rule.String(), "relaxed", result.plan.Flags&shim.PlanRelaxed != 0,
+		"members", len(result.places), "of", pending, "nodes", result.plan.Nodes, "leaves", result.plan.Leaves,
+		"spines", result.plan.Spines, "generation", result.plan.Generation, "why", result.sentence)
+	for _, place := range result.places {
+		if place.UID == pod.UID {
+			return p.follow(state, p.reader.GPUs(pod), result.number, place.Node), nil
+		}
+	}
+	return nil, unresolvable(reasonMoved) // the lead is the lowest pending rank, so it is always planned
+}
+
+func topologyWait(plan shim.Plan) time.Duration {
+	if plan.Outcome != shim.Waits || plan.WaitMillis == shim.None {
+		return 0
+	}
+	return time.Duration(plan.WaitMillis) * time.Millisecond
+}
+
+type attempt struct {
+	plan     shim.Plan
+	sentence string
+	places   []gangs.Place
+	number   uint64
+	err      error
+}
+
+// attempt plans and books the lowest ranks of the gang, size of them, around those that are bound.
+func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn gangs.Turn, size int) attempt {
+	members := p.members(turn, size)
+	request, asked, annotations := p.reader.GangRequest(turn.ID, turn.Spec, pod, members, p.now())
+	var last attempt
+	for range replans {
+		plan, places, sentence, err := p.engine.Plan(request, asked, annotations, room.bySlot)
+		last = attempt{plan: plan, sentence: sentence, err: err}
+		if err != nil || plan.Outcome != shim.Placed {
+			return last
+		}
+		names := make([]string, len(places))
+		for i, place := range places {
+			if place.Slot != shim.None {
+				names[i] = p.mirror.Name(place.Slot)
+			}
+		}
+		if refused, err := p.rehearse(ctx, room, members, places, names); err != nil {
+			last.err = err
+			return last
+		} else if refused {
+			last.plan.Outcome, last.sentence = shim.Waits, reasonRefused
+			continue
+		}
+		err = p.engine.Reserve(request, asked, places)
+		if shim.IsCode(err, shim.CodeStale) {
+			last.plan.Outcome, last.sentence = shim.Waits, reasonMoved
+			continue
+		}
+		if err != nil {
+			last.err = err
+			return last
+		}
+		for i, member := range members {
+			if member.Slot == shim.None {
+				last.places = append(last.places, gangs.Place{UID: member.Pod.UID, Node: names[i]})
+			}
+		}
+		number, ok := p.table.Reserved(turn.ID, request.Gang, last.places)
+		if !ok {
+			last.plan.Outcome, last.sentence = shim.Waits, reasonMoved
+		}
+		last.number = number
+		return last
+	}
+	return last
+}
+
+// members of the request: bound ones with GPUs pinned where they are, and size pending ones by rank.
+func (p *Plugin) members(turn gangs.Turn, size int) []workload.GangMember {
+	members := make([]workload.GangMember, 0, len(turn.Members))
+	for _, peer := range turn.Members {
+		member := workload.GangMember{Pod: peer.Pod, GPUs: peer.GPUs, Rank: peer.Rank, Slot: shim.None}
+		if peer.Node != "" {
+			slot, known := p.mirror.Slot(peer.Node)
+			if !known || peer.GPUs == 0 {
+				continue // nothing of it stands in the fabric
+			}
+			member.Slot = slot
+		} else if size == 0 {
+			continue
+		} else {
+			size--
+		}
+		members = append(members, member)
+	}
+	return members
+}
+
+// keep nominates the members on their nodes, so that pods of other profiles do not take CPU and memory there before the
+// members come. Older nominations of theirs, left by an earlier attempt or an earlier scheduler, go away with that.
+func (p *Plugin) keep(logger klog.Logger, turn gangs.Turn, places []gangs.Place) {
+	pods := make(map[string]*v1.Pod, len(turn.Members))
+	for _, peer := range turn.Members {
+		pods[string(peer.Pod.UID)] = peer.Pod
+	}
+	for _, place := range places {
+		info, err := framework.NewPodInfo(pods[string(place.UID)])
+		if err != nil {
+			continue // a malformed affinity term; upstream goes on without it, too
+		}
+		p.handle.AddNominatedPod(logger, info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: place.Node})
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topologygpu
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/frond-scheduler/frond/plugin/gangs"
+	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// PreFilter decides where pods may go: a member of a planned gang on its one node, a single pod on the nodes that the
+// engine orders. The lead of a gang without a plan makes one.
+func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if isProbing(ctx) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	class := p.reader.Classify(pod)
+	if class.Kind == workload.Plain {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if err := p.await(ctx); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
+	if class.Kind == workload.Single {
+		return p.preFilterSingle(ctx, state, pod)
+	}
+	switch turn := p.table.Begin(pod.UID); turn.Step {
+	case gangs.Lead:
+		return p.lead(ctx, state, pod, nodes, turn)
+	case gangs.Follow:
+		return p.follow(state, class.GPUs, turn.Plan, turn.Node), nil
+	default:
+		return nil, unresolvable(turn.Reason)
+	}
+}
+
+// PreFilterExtensions keep single pods' what-ifs.
+func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return p }
+
+// follow pins a member to its place. One without GPUs goes where upstream puts it.
+func (p *Plugin) follow(state fwk.CycleState, gpus uint32, plan uint64, node string) *fwk.PreFilterResult {
+	state.Write(stateKey, &cycle{gpus: gpus, member: true, plan: plan, node: node})
+	if node == "" {
+		return nil
+	}
+	return &fwk.PreFilterResult{NodeNames: sets.New(node)}
+}
+
+func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod *v1.Pod) (*fwk.PreFilterResult, *fwk.Status) {
+	request, self, annotations := p.reader.SingleRequest(pod, p.now())
+	if self.GPUs == 0 {
+		return p.preFilterWithoutGPUs(state, request, self, annotations)
+	}
+	plan, position, sentence, err := p.engine.Order(request, self, annotations, nil)
+	if err != nil {
+		return nil, fwk.AsStatus(fmt.Errorf("ordering nodes for pod %s: %w", request.Name, err))
+	}
+	c := &cycle{gpus: self.GPUs, request: request, self: self, annotations: annotations, position: position, removed: map[string]int64{}}
+	state.Write(stateKey, c)
+	switch plan.Outcome {
+	case shim.Placed:
+		return nil, nil
+	case shim.Waits:
+		if plan.WaitMillis != shim.None {
+			p.wakeLater(ctx, pod, time.Duration(plan.WaitMillis)*time.Millisecond)
+		}
+		return nil, unschedulable(sentence) // preemption may help
+	default:
+		c.refused = true
+		return nil, unresolvable(sentence)
+	}
+}
+
+// preFilterWithoutGPUs is for a pod that has gpu-count and no GPU limit: the engine names both numbers.
+func (p *Plugin) preFilterWithoutGPUs(state fwk.CycleState, request shim.Request, self shim.Member, annotations map[string]string) (*fwk.PreFilterResult, *fwk.Status) {
+	plan, _, sentence, err := p.engine.Plan(request, []shim.Member{self}, annotations, nil)
+	if err != nil {
+		return nil, fwk.AsStatus(fmt.Errorf("planning pod %s: %w", request.Name, err))
+	}
+	if plan.Outcome == shim.Placed {
+		return nil, fwk.NewStatus(fwk.Skip) // it asks for nothing of ours after all
+	}
+	state.Write(stateKey, &cycle{refused: true})
+	return nil, unresolvable(sentence)
+}
+
+// wakeLater activates a single pod when its topology-wait is over. The pod may be gone by then; nobody minds.
+func (p *Plugin) wakeLater(ctx context.Context, pod *v1.Pod, wait time.Duration) {
+	if _, set := p.alarms.LoadOrStore(pod.UID, true); set {
+		return // an earlier attempt has set it, for the same moment
+	}
+	wake := &waker{cluster: p.cluster, logger: loggerFor(ctx)}
+	time.AfterFunc(wait, func() {
+		p.alarms.Delete(pod.UID)
+		wake.Activate([]*v1.Pod{pod})
+	})
+}
+
+// AddPod is a what-if: a pod stands on the node, too.
+func (p *Plugin) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, other fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	p.whatIf(state, other, node, -1)
+	return nil
+}
+
+// RemovePod is a what-if: a pod has left the node.
+func (p *Plugin) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, other fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	p.whatIf(state, other, node, 1)
+	return nil
+}
+
+func (p *Plugin) whatIf(state fwk.CycleState, other fwk.PodInfo, node fwk.NodeInfo, sign int64) {
+	c := read(state)
+	if c == nil || c.member || node == nil || node.Node() == nil {
+		return
+	}
+	if gpus := p.reader.GPUs(other.GetPod()); gpus > 0 {
+		c.removed[node.Node().Name] += sign * int64(gpus)
+	}
+}

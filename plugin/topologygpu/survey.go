@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topologygpu
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/frond-scheduler/frond/plugin/gangs"
+	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// survey is how many members each node takes, as far as everything but GPUs and fabric is concerned: upstream's own
+// filters, and arithmetic for the second and further members.
+type survey struct {
+	bySlot    []shim.Room
+	infos     map[string]fwk.NodeInfo
+	templates map[string]*template
+	of        map[types.UID]*template // by member
+}
+
+// template stands for all members that are scheduled alike.
+type template struct {
+	pod      *v1.Pod
+	info     *framework.PodInfo
+	request  fwk.Resource
+	affinity nodeaffinity.RequiredNodeAffinity
+	state    fwk.CycleState // after upstream's PreFilter
+	allowed  sets.Set[string]
+	strict   bool // more than arithmetic decides whether a second one fits: a plan is rehearsed
+	stepwise bool // and each node can tell by itself, one member after the other
+}
+
+// survey asks upstream for every node. A status that is not success says why the gang cannot be scheduled at all.
+func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Turn) (*survey, *fwk.Status) {
+	s := &survey{
+		bySlot: make([]shim.Room, p.engine.Limits().Nodes), infos: make(map[string]fwk.NodeInfo, len(nodes)),
+		templates: map[string]*template{}, of: map[types.UID]*template{},
+	}
+	mates := sets.New[types.UID]()
+	for _, peer := range turn.Members {
+		mates.Insert(peer.Pod.UID)
+		if peer.Node != "" || peer.GPUs == 0 {
+			continue
+		}
+		name := templateOf(peer.Pod)
+		if s.templates[name] == nil {
+			made, status := p.template(ctx, peer.Pod)
+			if !status.IsSuccess() {
+				return nil, status
+			}
+			s.templates[name] = made
+		}
+		s.of[peer.Pod.UID] = s.templates[name]
+	}
+	names := make([]string, len(nodes))
+	for i, info := range nodes {
+		names[i] = info.Node().Name
+		s.infos[names[i]] = info
+	}
+	slots := p.mirror.Slots(names)
+
+	var mu sync.Mutex
+	var failed error
+	apart := int64(math.MaxUint16) // members that bear one another on a node; anti-affinity and host ports say fewer
+	p.handle.Parallelizer().Until(ctx, len(nodes), func(i int) {
+		if slots[i] == shim.None {
+			return
+		}
+		today, ever := int64(math.MaxUint16), int64(math.MaxUint16)
+		for _, t := range s.templates {
+			now, limited, err := p.fits(ctx, t, nodes[i], mates)
+			if err != nil || limited {
+				mu.Lock()
+				if err != nil {
+					failed = err
+				} else {
+					apart = min(apart, now)
+				}
+				mu.Unlock()
+			}
+			if err != nil {
+				return
+			}
+			// One number stands for all members of a mixed gang: the smallest is the safe one.
+			today, ever = min(today, now), min(ever, t.capacity(nodes[i]))
+		}
+		s.bySlot[slots[i]] = shim.Room{Today: uint16(today), Ever: uint16(ever)}
+	}, Name)
+	if failed != nil {
+		return nil, fwk.AsStatus(fmt.Errorf("filtering nodes for gang %s: %w", turn.ID, failed))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
+	// What members do to one another they do on an empty node, too: the rule must not count on more.
+	for slot := range s.bySlot {
+		s.bySlot[slot].Ever = min(s.bySlot[slot].Ever, uint16(apart))
+	}
+	return s, nil
+}
+
+// templateOf names the template that a pod was made from: pods of one controller and revision are alike.
+func templateOf(pod *v1.Pod) string {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return string(owner.UID) + "/" + pod.Labels["pod-template-hash"] + pod.Labels["controller-revision-hash"]
+	}
+	spec := pod.Spec.DeepCopy()
+	spec.NodeName, spec.Hostname = "", ""
+	text, err := json.Marshal([]any{pod.Namespace, pod.Labels, spec})
+	if err != nil {
+		return string(pod.UID)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
+
+// template runs upstream's PreFilter plugins for a pod on a state of its own: inside a PreFilter the skip set of the
+// running cycle is not known yet, so filters cannot be called on the cycle's own state.
+func (p *Plugin) template(ctx context.Context, pod *v1.Pod) (*template, *fwk.Status) {
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return nil, unresolvable(fmt.Sprintf("pod %s/%s: %v", pod.Namespace, pod.Name, err))
+	}
+	t := &template{
+		pod: pod, info: info, request: info.CalculateResource().Resource, affinity: nodeaffinity.GetRequiredNodeAffinity(pod),
+		state: framework.NewCycleState(), strict: strict(pod),
+	}
+	// Spreading looks at all nodes at once: a second member may fit here only after the others have their first.
+	t.stepwise = t.strict && len(pod.Spec.TopologySpreadConstraints) == 0
+	result, status, _ := p.framework.RunPreFilterPlugins(ctx, t.state, pod)
+	if !status.IsSuccess() {
+		if status.IsRejected() {
+			return nil, unresolvable(status.Message())
+		}
+		return nil, status
+	}
+	if !result.AllNodes() {
+		t.allowed = result.NodeNames
+	}
+	return t, nil
+}
+
+// strict: ports, volumes, claims, affinity and spreading are not counted, they are tried.
+func strict(pod *v1.Pod) bool {
+	spec := &pod.Spec
+	if len(spec.ResourceClaims) > 0 || len(spec.TopologySpreadConstraints) > 0 ||
+		(spec.Affinity != nil && (spec.Affinity.PodAffinity != nil || spec.Affinity.PodAntiAffinity != nil)) {
+		return true
+	}
+	for i := range spec.Volumes {
+		if spec.Volumes[i].PersistentVolumeClaim != nil || spec.Volumes[i].Ephemeral != nil || spec.Volumes[i].CSI != nil {
+			return true
+		}
+	}
+	for i := range spec.Containers {
+		for _, port := range spec.Containers[i].Ports {
+			if port.HostPort > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fits is how many members the node takes today: 0 when upstream's filters refuse it, else by arithmetic. Nominated pods
+// of equal or higher priority count as there, but for the gang's own: those nominations are the gang's to move. limited:
+// it would be more if the members bore one another.
+func (p *Plugin) fits(ctx context.Context, t *template, node fwk.NodeInfo, mates sets.Set[types.UID]) (count int64, limited bool, err error) {
+	if t.allowed != nil && !t.allowed.Has(node.Node().Name) {
+		return 0, false, nil
+	}
+	info, state := node, t.state
+	for _, other := range p.handle.NominatedPodsForNode(node.Node().Name) {
+		if mates.Has(other.GetPod().UID) || corev1helpers.PodPriority(other.GetPod()) < corev1helpers.PodPriority(t.pod) {
+			continue
+		}
+		if info == node {
+			info, state = node.Snapshot(), t.state.Clone()
+		}
+		info.AddPodInfo(other)
+		if status := p.framework.RunPreFilterExtensionAddPod(ctx, state, t.pod, other, info); !status.IsSuccess() {
+			return 0, false, status.AsError()
+		}
+	}
+	status := p.framework.RunFilterPlugins(ctx, state, t.pod, info)
+	if status.IsSuccess() && info != node {
+		status = p.framework.RunFilterPlugins(ctx, t.state, t.pod, node)
+	}
+	if status.IsRejected() {
+		return 0, false, nil
+	}
+	if !status.IsSuccess() {
+		return 0, false, status.AsError()
+	}
+	count = countFits(info.GetAllocatable(), info.GetRequested(), len(info.GetPods()), t.request)
+	if !t.stepwise || count <= 1 {
+		return count, false, nil
+	}
+	most := min(count, int64(len(mates)))
+	count, err = p.stepwise(ctx, t, state, info, most)
+	return count, count < most, err
+}
+
+// stepwise adds members to a copy of the node until one is refused: host ports, anti-affinity.
+func (p *Plugin) stepwise(ctx context.Context, t *template, state fwk.CycleState, node fwk.NodeInfo, most int64) (int64, error) {
+	state, node = state.Clone(), node.Snapshot()
+	for count := int64(1); count < most; count++ {
+		if err := p.addTo(ctx, map[*template]fwk.CycleState{t: state}, t, t.pod, node); err != nil {
+			return 0, err
+		}
+		status := p.framework.RunFilterPlugins(ctx, state, t.pod, node)
+		if status.IsRejected() {
+			return count, nil
+		}
+		if !status.IsSuccess() {
+			return 0, status.AsError()
+		}
+	}
+	return most, nil
+}
+
+// addTo puts a member on a copy of a node, and tells upstream's plugins of it.
+func (p *Plugin) addTo(ctx context.Context, states map[*template]fwk.CycleState, t *template, pod *v1.Pod, node fwk.NodeInfo) error {
+	placed := t.info.DeepCopy()
+	placed.Pod = pod.DeepCopy()
+	placed.Pod.Spec.NodeName = node.Node().Name
+	node.AddPodInfo(placed)
+	for other, state := range states {
+		if status := p.framework.RunPreFilterExtensionAddPod(ctx, state, other.pod, placed, node); !status.IsSuccess() {
+			return status.AsError()
+		}
+	}
+	return nil
+}
+
+// capacity is how many members the node would take if it were empty and healthy: what a gang's rule is made from.
+func (t *template) capacity(node fwk.NodeInfo) int64 {
+	if match, err := t.affinity.Match(node.Node()); err != nil || !match {
+		return 0
+	}
+	return countFits(node.GetAllocatable(), &framework.Resource{}, 0, t.request)
+}
+
+func countFits(allocatable, requested fwk.Resource, pods int, each fwk.Resource) int64 {
+	count := int64(allocatable.GetAllowedPodNumber() - pods)
+	limit := func(have, used, want int64) {
+		if want > 0 {
+			count = min(count, (have-used)/want)
+		}
+	}
+	limit(allocatable.GetMilliCPU(), requested.GetMilliCPU(), each.GetMilliCPU())
+	limit(allocatable.GetMemory(), requested.GetMemory(), each.GetMemory())
+	limit(allocatable.GetEphemeralStorage(), requested.GetEphemeralStorage(), each.GetEphemeralStorage())
+	for name, want := range each.GetScalarResources() {
+		limit(allocatable.GetScalarResources()[name], requested.GetScalarResources()[name], want)
+	}
+	return min(max(count, 0), math.MaxUint16)
+}
+
+// rehearse adds the members to copies of their nodes, by rank, and runs upstream's filters for each. It is skipped where
+// the survey has already asked all there is to ask: one member a node, nothing but arithmetic. A node that refuses takes
+// fewer members from now on, and the gang is planned anew.
+func (p *Plugin) rehearse(ctx context.Context, s *survey, members []workload.GangMember, places []shim.Place, names []string) (refused bool, err error) {
+	ctx = context.WithValue(ctx, probing{}, true)
+	onNode := map[string]uint16{}
+	needed := false
+	for i, member := range members {
+		if t := s.of[member.Pod.UID]; t != nil && member.Slot == shim.None {
+			onNode[names[i]]++
+			needed = needed || t.strict || onNode[names[i]] > 1
+		}
+	}
+	if !needed {
+		return false, nil
+	}
+	states, infos := map[*template]fwk.CycleState{}, map[string]fwk.NodeInfo{}
+	for _, t := range s.templates {
+		states[t] = t.state.Clone()
+	}
+	clear(onNode)
+	for i, member := range members {
+		t := s.of[member.Pod.UID]
+		if t == nil || member.Slot != shim.None {
+			continue
+		}
+		info := infos[names[i]]
+		if info == nil {
+			known, ok := s.infos[names[i]]
+			if !ok {
+				s.bySlot[places[i].Slot].Today = 0 // the node came after this cycle's snapshot
+				refused = true
+				continue
+			}
+			info = known.Snapshot()
+			infos[names[i]] = info
+		}
+		switch status := p.framework.RunFilterPlugins(ctx, states[t], t.pod, info); {
+		case status.IsRejected():
+			s.bySlot[places[i].Slot].Today = onNode[names[i]]
+			refused = true // the others go on: every node that refuses is known at once
+		case !status.IsSuccess():
+			return false, status.AsError()
+		default:
+			onNode[names[i]]++
+			if err := p.addTo(ctx, states, t, member.Pod, info); err != nil {
+				return false, err
+			}
+		}
+	}
+	return refused, nil
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// None is no node and no end: a slot that names nothing, a wait that never ends.
+const None = math.MaxUint32
+
+// NoPosition in Order's answer: the pod does not fit there.
+const NoPosition = math.MaxUint16
+
+// Code is the kind of an Error; the numbers are the ABI's.
+type Code int32
+
+const (
+	CodeBad     Code = 1 // bad input
+	CodeLimit   Code = 2 // over a limit
+	CodeUnknown Code = 3 // not known
+	CodeStale   Code = 4 // the plan is stale
+	CodeSmall   Code = 5 // output buffer too small; the shim grows it
+	CodeBroken  Code = 6 // an invariant does not hold
+)
+
+// Error is the engine's refusal of a call: a kind for the program and a sentence for people.
+type Error struct {
+	Code Code
+	Text string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// IsCode says whether err is, or wraps, an engine Error of that kind.
+func IsCode(err error, code Code) bool {
+	var refusal *Error
+	return errors.As(err, &refusal) && refusal.Code == code
+}
+
+// Key is 128 bits that identify a pod or a gang in the engine.
+type Key struct{ Hi, Lo uint64 }
+
+func (k Key) String() string { return fmt.Sprintf("%016x%016x", k.Hi, k.Lo) }
+
+// PodKey is a pod's UID: the UUID itself when it is one, which keeps it readable in dumps, else a hash.
+func PodKey(uid string) Key {
+	if key, ok := parseUUID(uid); ok {
+		return key
+	}
+	return hashKey(uid)
+}
+
+// GangKey identifies a gang by the object that makes it one.
+func GangKey(kind, namespace, name, uid string) Key {
+	return hashKey(kind + "/" + namespace + "/" + name + "/" + uid)
+}
+
+func parseUUID(text string) (Key, bool) {
+	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+		return Key{}, false
+	}
+	digits := text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:]
+	raw, err := hex.DecodeString(digits)
+	if err != nil {
+		return Key{}, false
+	}
+	key := Key{Hi: binary.BigEndian.Uint64(raw), Lo: binary.BigEndian.Uint64(raw[8:])}
+	return key, key != Key{} // zero is no key in the ABI
+}
+
+func hashKey(text string) Key {
+	sum := sha256.Sum256([]byte(text))
+	key := Key{Hi: binary.BigEndian.Uint64(sum[:]), Lo: binary.BigEndian.Uint64(sum[8:])}
+	if key == (Key{}) {
+		key.Lo = 1
+	}
+	return key
+}
+
+// Limits of one engine. Over a limit is a refusal, never a truncation.
+type Limits struct {
+	Nodes     uint32 // slots 0 … Nodes-1
+	Pods      uint32 // pods that hold GPUs or reservations at one time
+	TextBytes uint32 // names of nodes and domains together; 0: the engine's default
+}
+
+// Args is what the host needs of TopologyGPUArgs; the rest stays in the engine.
+type Args struct {
+	PermitWait time.Duration
+	Resources  []string // names of GPU resources
+	FabricFile string   // path; "": none
+}
+
+// NodeFlag is a condition of the day: the node takes nothing new but still counts as capacity.
+type NodeFlag uint32
+
+const (
+	NodeCordoned NodeFlag = 1
+	NodeDown     NodeFlag = 2
+)
+
+// Node is what the engine knows of a node besides its labels.
+type Node struct {
+	Slot          uint32
+	GPUs          uint32
+	UnhealthyMask uint32
+	Flags         NodeFlag
+	UplinkGbps    uint32
+	Name          string
+}
+
+// Pod is a bound pod that holds GPUs, ours or another scheduler's.
+type Pod struct {
+	Key       Key
+	Slot      uint32
+	GPUs      uint32
+	Allocated string // its gpu.scheduling/allocated; "": held by count
+	Name      string // for the map: namespace/name of its gang, or its own
+	Gang      Key    // zero: none, or not known
+}
+
+// Request is a gang, or one pod, to be planned.
+type Request struct {
+	Gang        Key // of a pod in no gang: the pod's own key
+	MinMember   uint32
+	GPUsDesired uint64        // by limits: GPUs of a pod × desired pods of the object that carries gpu-count
+	Age         time.Duration // since the last member was created
+	OnlySlot    uint32        // plan on this node only; None: anywhere
+	Name        string        // for sentences: namespace/name
+}
+
+// Member is one pod of a request. The layout is the ABI's: members cross without a copy.
+type Member struct {
+	Pod        Key
+	Rank       uint32
+	GPUs       uint32 // 0: counts for all-or-nothing, placed by upstream
+	PinnedSlot uint32 // bound there already; None: to be placed
+	reserved   uint32
+}
+
+// Room is how many members a node takes, by everything that the engine does not know. The layout is the ABI's.
+type Room struct {
+	Today uint16 // now: filters, CPU, memory, assumed pods
+	Ever  uint16 // on the empty, healthy node: labels, allocatable
+}
+
+// Place is where a member goes, parallel to the members. The layout is the ABI's.
+type Place struct {
+	Slot    uint32 // None for a member without GPUs
+	GPUMask uint32
+}
+
+// Outcome is the engine's answer to a request.
+type Outcome uint32
+
+const (
+	Placed  Outcome = 1
+	Waits   Outcome = 2 // would fit another day
+	Never   Outcome = 3 // capacity does not suffice
+	Refused Outcome = 4 // what was asked is wrong or contradicts itself
+)
+
+func (o Outcome) String() string {
+	return named(uint32(o), map[uint32]string{1: "placed", 2: "waits", 3: "never fits", 4: "refused"})
+}
+
+// Rule is the placement rule of spec 3.3 that a gang must meet.
+type Rule uint32
+
+func (r Rule) String() string {
+	return named(uint32(r), map[uint32]string{0: "none", 1: "single node", 2: "same leaf", 3: "complete leaf",
+		4: "adjacent leaves", 5: "adjacent spines"})
+}
+
+func named(number uint32, names map[uint32]string) string {
+	if name, ok := names[number]; ok {
+		return name
+	}
+	return fmt.Sprintf("unknown (%d)", number)
+}
+
+// PlanFlag says what was special about a plan.
+type PlanFlag uint32
+
+const (
+	PlanRelaxed       PlanFlag = 1  // the rule could not be met and was allowed to break
+	PlanShapeless     PlanFlag = 2  // capacity suffices, but never in the rule's shape
+	PlanUnknownDomain PlanFlag = 4  // preferred-domain names nothing in the fabric
+	PlanNoTopology    PlanFlag = 8  // the cluster has no leaves
+	PlanInexact       PlanFlag = 16 // a good answer, not a proven one
+)
+
+// Plan is what the engine answers. The layout is the ABI's.
+type Plan struct {
+	Generation uint64 // of the state that was planned on
+	Outcome    Outcome
+	Rule       Rule
+	Flags      PlanFlag
+	Spines     uint32
+	Leaves     uint32
+	Runs       uint32
+	Nodes      uint32
+	WaitMillis uint32 // until topology-wait ends; None: for ever
+}
+
+// Verdict is the answer at Permit.
+type Verdict uint32
+
+const (
+	Hold Verdict = 1
+	Go   Verdict = 2
+)
+
+// Stats are the engine's counters. The layout is the ABI's.
+type Stats struct {
+	Generation       uint64
+	Nodes            uint32
+	NodesWithoutLeaf uint32
+	Leaves           uint32
+	Spines           uint32
+	GPUs             uint32
+	GPUsUnhealthy    uint32
+	GPUsReserved     uint32
+	GPUsBound        uint32
+	GPUsByCount      uint32
+	GPUsFree         uint32
+	Pods             uint32
+	Gangs            uint32
+	Plans            uint64
+	Placed           uint64
+	Waiting          uint64
+	Refused          uint64
+	Relaxed          uint64
+	Inexact          uint64
+	Conflicts        uint64
+}

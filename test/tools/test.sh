@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that CI runs, cheapest first. Each suite writes build/reports/NAME.log; the counts come from the runners'
+# own reports, and a suite that reports nothing counts as failed. Last line: N passed, N failed.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+reports=build/reports
+rm -rf "$reports"
+mkdir -p "$reports"
+passed=0 failed=0 failures=()
+start=$SECONDS
+
+# Ends with us: whatever a suite started is in our process group or watches its parent.
+trap 'trap - TERM; kill -- -$$ 2>/dev/null; exit 130' INT TERM
+
+# suite NAME KIND COMMAND… — runs it, counts by KIND: unity, plain (last line "N passed, N failed"), go (go test -json),
+# check (one check, by exit code).
+suite() {
+	local name=$1 kind=$2 log=$reports/$1.log begin=$SECONDS code ok=0 bad=0
+	shift 2
+	"$@" >"$log" 2>&1
+	code=$?
+	case $kind in
+	unity)
+		read -r ok bad < <(awk '/^[0-9]+ Tests [0-9]+ Failures [0-9]+ Ignored/{t+=$1; f+=$3+$5} END{print t-f+0, f+0}' "$log")
+		;;
+	plain)
+		read -r ok bad < <(awk '/^[0-9]+ passed, [0-9]+ failed$/{p=$1; f=$3} END{print p+0, f+0}' "$log")
+		;;
+	go)
+		ok=$(grep -c '"Action":"pass".*"Test":' "$log")
+		bad=$(grep -c '"Action":"fail".*"Test":' "$log")
+		;;
+	check)
+		if [ $code = 0 ]; then ok=1; else bad=1; fi
+		;;
+	esac
+	if [ $((ok + bad)) = 0 ] || { [ $code != 0 ] && [ "$bad" = 0 ]; }; then
+		bad=$((bad + 1)) # reported nothing, or failed without saying which
+	fi
+	passed=$((passed + ok))
+	failed=$((failed + bad))
+	printf '%-28s %5d passed %3d failed %4d s\n' "$name" "$ok" "$bad" $((SECONDS - begin))
+	if [ "$bad" != 0 ]; then
+		failures+=("$log")
+		if [ $kind = go ]; then
+			grep -h '"Action":"output"' "$log" | sed -n 's/.*"Output":"\(.*\)\\n"}$/\1/p' | grep -vE '^(=== |--- PASS|PASS)' | tail -n 40
+		else
+			tail -n 25 "$log"
+		fi
+	fi
+}
+
+headers_alone() {
+	local header
+	for header in $(git ls-files -co --exclude-standard 'csrc/*.h'); do
+		gcc -std=c11 -Wall -Wextra -Werror -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L -fsyntax-only -x c "$header" || return 1
+	done
+}
+
+one_export() { # libfrond.so exports frond_abi_get and nothing else
+	local exports
+	exports=$(nm -D --defined-only bin/libfrond.so | awk '{print $3}')
+	echo "$exports"
+	[ "$exports" = frond_abi_get ]
+}
+
+one_cgo() { # shim.go is the only file with import "C"
+	local files
+	files=$(grep -l '^import "C"$' $(git ls-files -co --exclude-standard '*.go'))
+	echo "$files"
+	[ "$files" = shim/shim.go ]
+}
+
+formatted() {
+	local unformatted
+	unformatted=$(gofmt -l plugin shim test manifests)
+	echo "$unformatted"
+	[ -z "$unformatted" ] && clang-format --dry-run --Werror $(git ls-files -co --exclude-standard '*.c' '*.h')
+}
+
+echo "C: building with address and undefined-behaviour sanitizers"
+make --no-print-directory -j2 engine units >"$reports/build-c.log" 2>&1 || {
+	tail -n 40 "$reports/build-c.log"
+	echo "the C build failed: $reports/build-c.log"
+	echo "0 passed, 1 failed"
+	exit 1
+}
+suite format check formatted
+suite headers check headers_alone
+suite exports check one_export
+for unit in build/san/test/unit/test_*; do
+	[ -x "$unit" ] && suite "unit-$(basename "${unit#*test_}")" unity "$unit"
+done
+suite sim plain test/sim/run.sh build/san/frond-sim
+suite oracle-self plain build/san/test/property/oracle --self-test
+suite oracle plain build/san/test/property/oracle --sim build/san/frond-sim --count "${ORACLE_COUNT:-1500}"
+
+echo "Go: building the programs (cold: about 10 minutes)"
+suite cgo check one_cgo
+if make --no-print-directory build 2>&1 | tee "$reports/build-go.log" && [ "${PIPESTATUS[0]}" = 0 ]; then
+	suite vet check go vet ./...
+	suite go-race go go test -json -race -count=1 ./shim/... ./plugin/gangs/... ./plugin/workload/... ./plugin/mirror/... ./plugin/lab/...
+	suite go-host go go test -json -count=1 ./plugin/topologygpu/... ./plugin/cmd/...
+	suite e2e go go test -json -count=1 -timeout 20m ./test/e2e/...
+else
+	failed=$((failed + 1))
+	failures+=("$reports/build-go.log")
+fi
+
+echo
+if [ ${#failures[@]} -gt 0 ]; then
+	echo "failed; look at: ${failures[*]}"
+fi
+echo "took $((SECONDS - start)) s"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The layout of every record of frond.h, as numbers. A number that has to change here means a new FROND_ABI_VERSION.
+ * The numbers are those of an LP64 machine; the only pointers are in the table.
+ */
+#include "frond.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unity.h>
+
+#define SIZE(size, record)       TEST_ASSERT_EQUAL_UINT64(size, sizeof(struct record))
+#define AT(offset, record, name) TEST_ASSERT_EQUAL_UINT64(offset, offsetof(struct record, name))
+
+void setUp(void)
+{
+}
+
+void tearDown(void)
+{
+}
+
+static void test_the_version_and_the_limits_are_what_callers_compiled_in(void)
+{
+	TEST_ASSERT_EQUAL_UINT32(1, FROND_ABI_VERSION);
+	TEST_ASSERT_EQUAL_UINT32(16, FROND_GPUS_MAX);
+	TEST_ASSERT_EQUAL_UINT32(131072, FROND_NODES_MAX);
+	TEST_ASSERT_EQUAL_UINT32(16384, FROND_MEMBERS_MAX);
+	TEST_ASSERT_EQUAL_UINT32(253, FROND_NAME_MAX);
+	TEST_ASSERT_EQUAL_UINT32(4096, FROND_VALUE_MAX);
+	TEST_ASSERT_EQUAL_UINT32(512, FROND_TEXT_MAX);
+	TEST_ASSERT_EQUAL_UINT32(8, FROND_RESOURCES_MAX);
+	TEST_ASSERT_EQUAL_UINT32(4294967295u, FROND_NONE);
+}
+
+static void test_the_numbers_of_codes_and_enums_stay(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, FROND_OK);
+	TEST_ASSERT_EQUAL_INT(1, FROND_BAD);
+	TEST_ASSERT_EQUAL_INT(2, FROND_LIMIT);
+	TEST_ASSERT_EQUAL_INT(3, FROND_UNKNOWN);
+	TEST_ASSERT_EQUAL_INT(4, FROND_STALE);
+	TEST_ASSERT_EQUAL_INT(5, FROND_SMALL);
+	TEST_ASSERT_EQUAL_INT(6, FROND_BROKEN);
+	TEST_ASSERT_EQUAL_INT(1, FROND_NODE_CORDONED);
+	TEST_ASSERT_EQUAL_INT(2, FROND_NODE_DOWN);
+	TEST_ASSERT_EQUAL_INT(1, FROND_PLACED);
+	TEST_ASSERT_EQUAL_INT(2, FROND_WAITS);
+	TEST_ASSERT_EQUAL_INT(3, FROND_NEVER);
+	TEST_ASSERT_EQUAL_INT(4, FROND_REFUSED);
+	TEST_ASSERT_EQUAL_INT(0, FROND_RULE_NONE);
+	TEST_ASSERT_EQUAL_INT(1, FROND_RULE_SINGLE_NODE);
+	TEST_ASSERT_EQUAL_INT(2, FROND_RULE_SAME_LEAF);
+	TEST_ASSERT_EQUAL_INT(3, FROND_RULE_COMPLETE_LEAF);
+	TEST_ASSERT_EQUAL_INT(4, FROND_RULE_ADJACENT_LEAVES);
+	TEST_ASSERT_EQUAL_INT(5, FROND_RULE_ADJACENT_SPINES);
+	TEST_ASSERT_EQUAL_INT(1, FROND_PLAN_RELAXED);
+	TEST_ASSERT_EQUAL_INT(2, FROND_PLAN_SHAPELESS);
+	TEST_ASSERT_EQUAL_INT(4, FROND_PLAN_UNKNOWN_DOMAIN);
+	TEST_ASSERT_EQUAL_INT(8, FROND_PLAN_NO_TOPOLOGY);
+	TEST_ASSERT_EQUAL_INT(16, FROND_PLAN_INEXACT);
+	TEST_ASSERT_EQUAL_INT(1, FROND_HOLD);
+	TEST_ASSERT_EQUAL_INT(2, FROND_GO);
+}
+
+static void test_the_small_records_lie_as_they_did(void)
+{
+	SIZE(16, frond_key);
+	AT(0, frond_key, hi);
+	AT(8, frond_key, lo);
+	SIZE(8, frond_span);
+	AT(0, frond_span, off);
+	AT(4, frond_span, len);
+	SIZE(16, frond_pair);
+	AT(0, frond_pair, key);
+	AT(8, frond_pair, value);
+	SIZE(16, frond_limits);
+	AT(0, frond_limits, nodes);
+	AT(4, frond_limits, pods);
+	AT(8, frond_limits, text_bytes);
+	AT(12, frond_limits, reserved);
+	SIZE(8, frond_place);
+	AT(0, frond_place, slot);
+	AT(4, frond_place, gpu_mask);
+	SIZE(4, frond_room);
+	AT(0, frond_room, today);
+	AT(2, frond_room, ever);
+}
+
+static void test_args_lie_as_they_did(void)
+{
+	SIZE(80, frond_args);
+	AT(0, frond_args, permit_wait_s);
+	AT(4, frond_args, resource_count);
+	AT(8, frond_args, fabric_file);
+	AT(16, frond_args, resources);
+}
+
+static void test_nodes_and_pods_lie_as_they_did(void)
+{
+	SIZE(32, frond_node);
+	AT(0, frond_node, slot);
+	AT(4, frond_node, gpus);
+	AT(8, frond_node, unhealthy_mask);
+	AT(12, frond_node, flags);
+	AT(16, frond_node, uplink_gbps);
+	AT(20, frond_node, reserved);
+	AT(24, frond_node, name);
+	SIZE(56, frond_pod);
+	AT(0, frond_pod, pod);
+	AT(16, frond_pod, slot);
+	AT(20, frond_pod, gpus);
+	AT(24, frond_pod, allocated);
+	AT(32, frond_pod, name);
+	AT(40, frond_pod, gang);
+}
+
+static void test_requests_and_members_lie_as_they_did(void)
+{
+	SIZE(56, frond_request);
+	AT(0, frond_request, gang);
+	AT(16, frond_request, members);
+	AT(20, frond_request, min_member);
+	AT(24, frond_request, gpus_desired);
+	AT(32, frond_request, age_ms);
+	AT(40, frond_request, only_slot);
+	AT(44, frond_request, annotations);
+	AT(48, frond_request, name);
+	SIZE(32, frond_member);
+	AT(0, frond_member, pod);
+	AT(16, frond_member, rank);
+	AT(20, frond_member, gpus);
+	AT(24, frond_member, pinned_slot);
+	AT(28, frond_member, reserved);
+}
+
+static void test_plans_lie_as_they_did(void)
+{
+	SIZE(40, frond_plan);
+	AT(0, frond_plan, generation);
+	AT(8, frond_plan, outcome);
+	AT(12, frond_plan, rule);
+	AT(16, frond_plan, flags);
+	AT(20, frond_plan, spines);
+	AT(24, frond_plan, leaves);
+	AT(28, frond_plan, runs);
+	AT(32, frond_plan, nodes);
+	AT(36, frond_plan, wait_ms);
+}
+
+static void test_stats_lie_as_they_did(void)
+{
+	SIZE(112, frond_stats);
+	AT(0, frond_stats, generation);
+	AT(8, frond_stats, nodes);
+	AT(12, frond_stats, nodes_without_leaf);
+	AT(16, frond_stats, leaves);
+	AT(20, frond_stats, spines);
+	AT(24, frond_stats, gpus);
+	AT(28, frond_stats, gpus_unhealthy);
+	AT(32, frond_stats, gpus_reserved);
+	AT(36, frond_stats, gpus_bound);
+	AT(40, frond_stats, gpus_by_count);
+	AT(44, frond_stats, gpus_free);
+	AT(48, frond_stats, pods);
+	AT(52, frond_stats, gangs);
+	AT(56, frond_stats, plans);
+	AT(64, frond_stats, placed);
+	AT(72, frond_stats, waiting);
+	AT(80, frond_stats, refused);
+	AT(88, frond_stats, relaxed);
+	AT(96, frond_stats, inexact);
+	AT(104, frond_stats, conflicts);
+}
+
+static void test_the_table_lies_as_it_did(void)
+{
+	SIZE(176, frond_abi);
+	AT(0, frond_abi, version);
+	AT(4, frond_abi, size);
+	AT(8, frond_abi, args);
+	AT(16, frond_abi, fabric_expand);
+	AT(24, frond_abi, size_of);
+	AT(32, frond_abi, create);
+	AT(40, frond_abi, node_put);
+	AT(48, frond_abi, node_remove);
+	AT(56, frond_abi, pod_put);
+	AT(64, frond_abi, plan);
+	AT(72, frond_abi, order);
+	AT(80, frond_abi, reserve);
+	AT(88, frond_abi, permit);
+	AT(96, frond_abi, confirm);
+	AT(104, frond_abi, release);
+	AT(112, frond_abi, release_gang);
+	AT(120, frond_abi, binding);
+	AT(128, frond_abi, stats);
+	AT(136, frond_abi, problems);
+	AT(144, frond_abi, map);
+	AT(152, frond_abi, dump);
+	AT(160, frond_abi, check);
+	AT(168, frond_abi, code_text);
+}
+
+static void test_the_table_says_its_version_and_size_and_has_no_hole(void)
+{
+	const struct frond_abi *table = frond_abi_get();
+	TEST_ASSERT_EQUAL_UINT32(FROND_ABI_VERSION, table->version);
+	TEST_ASSERT_EQUAL_UINT32(sizeof *table, table->size);
+	TEST_ASSERT_EQUAL_PTR(table, frond_abi_get());
+	for (size_t at = 8; at < sizeof *table; at += sizeof(void *)) {
+		void *function;
+		memcpy(&function, (const char *)table + at, sizeof function);
+		TEST_ASSERT_NOT_NULL(function);
+	}
+}
+
+int main(void)
+{
+	UNITY_BEGIN();
+	RUN_TEST(test_the_version_and_the_limits_are_what_callers_compiled_in);
+	RUN_TEST(test_the_numbers_of_codes_and_enums_stay);
+	RUN_TEST(test_the_small_records_lie_as_they_did);
+	RUN_TEST(test_args_lie_as_they_did);
+	RUN_TEST(test_nodes_and_pods_lie_as_they_did);
+	RUN_TEST(test_requests_and_members_lie_as_they_did);
+	RUN_TEST(test_plans_lie_as_they_did);
+	RUN_TEST(test_stats_lie_as_they_did);
+	RUN_TEST(test_the_table_lies_as_it_did);
+	RUN_TEST(test_the_table_says_its_version_and_size_and_has_no_hole);
+	return UNITY_END();
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What narrows a plan: caps per leaf, pinned members, members without GPUs or of several sizes, room, limits. */
+#include "cluster.h"
+
+static struct cluster *c;
+
+void setUp(void)
+{
+	c = NULL;
+}
+
+void tearDown(void)
+{
+	cluster_free(c);
+}
+
+static void cluster(const char *fabric, const char *args)
+{
+	cluster_free(c);
+	c = cluster_make(fabric, args);
+}
+
+static void expect(const struct wanted *w, uint32_t rule, const char *nodes)
+{
+	uint32_t outcome = plan(c, w);
+	TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_PLACED, outcome, c->text);
+	TEST_ASSERT_EQUAL_STRING(nodes, spots(c));
+	TEST_ASSERT_EQUAL_UINT32(rule, c->plan.rule);
+	TEST_ASSERT_EQUAL_UINT32(0, c->plan.flags);
+}
+
+static void expect_leaves(uint32_t members, uint32_t gpus, const char *wishes, uint32_t rule, const char *where)
+{
+	uint32_t outcome = plan(c, &(struct wanted){.name = "a", .members = members, .gpus = gpus, .wishes = wishes});
+	TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_PLACED, outcome, c->text);
+	TEST_ASSERT_EQUAL_STRING(where, leaves(c));
+	TEST_ASSERT_EQUAL_UINT32(rule, c->plan.rule);
+}
+
+static uint32_t outcome_of(uint32_t members, uint32_t gpus, const char *wishes)
+{
+	return plan(c, &(struct wanted){.name = "a", .members = members, .gpus = gpus, .wishes = wishes});
+}
+
+/* ---- caps per leaf ---------------------------------------------------------------------------------------------- */
+
+static void test_a_cap_on_nodes_per_leaf_counts_as_capacity(void)
+{
+	cluster("spine:1 leaf:4 node:4 gpu:8", "{\"topologyConstraints\":{\"maxNodesPerLeaf\":2}}");
+	expect_leaves(2, 8, "", FROND_RULE_SAME_LEAF, "leaf-1:2");
+	expect_leaves(3, 8, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:2 leaf-2:1");
+	expect_leaves(4, 8, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:2 leaf-2:2");
+	expect_leaves(8, 8, "topology-mode=Ignore", FROND_RULE_NONE, "leaf-1:2 leaf-2:2 leaf-3:2 leaf-4:2");
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, outcome_of(9, 8, ""));
+	expect_leaves(17, 1, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:16 leaf-2:1");
+}
+
+static void test_a_cap_on_gpus_per_leaf_counts_as_capacity(void)
+{
+	cluster("spine:1 leaf:4 node:4 gpu:8", "{\"topologyConstraints\":{\"maxGPUsPerLeaf\":12}}");
+	expect_leaves(2, 4, "", FROND_RULE_SINGLE_NODE, "leaf-1:2");
+	expect_leaves(3, 4, "", FROND_RULE_SAME_LEAF, "leaf-1:3");
+	expect_leaves(4, 4, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:3 leaf-2:1");
+	expect_leaves(2, 8, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:1 leaf-2:1");
+	expect_leaves(12, 4, "topology-mode=Ignore", FROND_RULE_NONE, "leaf-1:3 leaf-2:3 leaf-3:3 leaf-4:3");
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, outcome_of(13, 4, ""));
+}
+
+static void test_a_cap_below_one_member_leaves_no_leaf_for_it(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "{\"topologyConstraints\":{\"maxGPUsPerLeaf\":4}}");
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, outcome_of(1, 5, ""));
+	expect_leaves(1, 4, "", FROND_RULE_SINGLE_NODE, "leaf-1:1");
+	expect_leaves(2, 4, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:1 leaf-2:1");
+}
+
+static void test_a_cap_is_for_one_job_and_not_for_what_others_hold(void)
+{
+	cluster("spine:1 leaf:2 node:4 gpu:8", "{\"topologyConstraints\":{\"maxNodesPerLeaf\":2}}");
+	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8});
+	expect(&(struct wanted){.name = "b", .members = 2, .gpus = 8}, FROND_RULE_SAME_LEAF, "node-3 node-4");
+}
+
+static void test_with_a_cap_on_nodes_the_roomiest_are_taken(void)
+{
+	cluster("spine:1 leaf:2 node:3 gpu:8", "{\"topologyConstraints\":{\"maxNodesPerLeaf\":2}}");
+	occupy(c, "node-1", 0x3f); /* two left, and the tightest */
+	expect(&(struct wanted){.name = "a", .members = 4, .gpus = 4}, FROND_RULE_SAME_LEAF, "node-2 node-2 node-3 node-3");
+}
+
+static void test_distributed_spreads_over_as_many_nodes_as_the_cap_allows(void)
+{
+	cluster("spine:1 leaf:4 node:4 gpu:8", "{\"topologyConstraints\":{\"maxNodesPerLeaf\":1}}");
+	expect_leaves(8, 1, "placement-strategy=distributed", FROND_RULE_ADJACENT_LEAVES,
+		      "leaf-1:2 leaf-2:2 leaf-3:2 leaf-4:2");
+	TEST_ASSERT_EQUAL_UINT32(0, c->plan.flags);
+	TEST_ASSERT_EQUAL_UINT32(4, c->plan.nodes);
+}
+
+static void test_pinned_members_count_for_the_caps(void)
+{
+	cluster("spine:1 leaf:2 node:3 gpu:8", "{\"topologyConstraints\":{\"maxNodesPerLeaf\":1,\"maxGPUsPerLeaf\":6}}");
+	const uint32_t pinned[] = {1, FROND_NONE, FROND_NONE};
+	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 3, .only = 2});
+	expect(&(struct wanted){.name = "a", .members = 3, .gpus = 3, .pinned = pinned}, FROND_RULE_ADJACENT_LEAVES,
+	       "node-2 node-2 node-4");
+	const uint32_t sizes[] = {3, 4, 2};
+	expect(&(struct wanted){.name = "a", .members = 3, .sizes = sizes, .pinned = pinned}, FROND_RULE_ADJACENT_LEAVES,
+	       "node-2 node-4 node-2");
+}
+
+/* ---- pinned members --------------------------------------------------------------------------------------------- */
+
+/* Books one member of the gang on a node, as a restart would find it. */
+static void bound(uint32_t rank, const char *node, uint32_t mask)
+{
+	uint32_t slot = slot_of(c, node);
+	struct frond_key gang = key_of("a", UINT64_MAX);
+	int32_t code = pod_try(c, key_of("a", rank + 1), slot, (uint32_t)__builtin_popcount(mask),
+			       allocated(c, slot, mask), "ns/a", gang);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+}
+
+static void test_the_rest_is_planned_around_those_that_are_bound(void)
+{
+	cluster("spine:1 leaf:3 node:4 gpu:8", "");
+	bound(1, "node-6", 0xff); /* leaf-2 */
+	const uint32_t pinned[] = {FROND_NONE, 5, FROND_NONE};
+	expect(&(struct wanted){.name = "a", .members = 3, .gpus = 8, .pinned = pinned}, FROND_RULE_SAME_LEAF,
+	       "node-5 node-6 node-7");
+	TEST_ASSERT_EQUAL_HEX32(0xff, c->places[1].gpu_mask);
+	const uint32_t eight[] = {FROND_NONE, 5,          FROND_NONE, FROND_NONE,
+				  FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE};
+	plan(c, &(struct wanted){.name = "a", .members = 8, .gpus = 8, .pinned = eight});
+	TEST_ASSERT_EQUAL_STRING("leaf-1:4 leaf-2:4", leaves(c));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->reserve(c->engine, &c->request, c->members, c->places));
+	check(c);
+}
+
+static void test_a_gang_for_one_node_stays_with_its_bound_member(void)
+{
+	cluster("spine:1 leaf:1 node:4 gpu:8", "");
+	bound(0, "node-3", 0xc0);
+	const uint32_t pinned[] = {2, FROND_NONE, FROND_NONE};
+	expect(&(struct wanted){.name = "a", .members = 3, .gpus = 2, .pinned = pinned}, FROND_RULE_SINGLE_NODE,
+	       "node-3 node-3 node-3");
+	TEST_ASSERT_EQUAL_HEX32(0x03, c->places[1].gpu_mask);
+	occupy(c, "node-3", 0x0f); /* two are left */
+	plan(c, &(struct wanted){.name = "a", .members = 3, .gpus = 2, .pinned = pinned});
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, c->plan.outcome);
+}
+
+static void test_members_bound_apart_make_the_rule_impossible(void)
+{
+	cluster("spine:1 leaf:3 node:2 gpu:8", "");
+	bound(0, "node-1", 0x0f);
+	bound(1, "node-5", 0x0f);
+	const uint32_t pinned[] = {0, 4, FROND_NONE};
+	const struct wanted required = {.name = "a", .members = 3, .gpus = 4, .pinned = pinned};
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &required));
+	struct wanted preferred = required;
+	preferred.wishes = "topology-mode=Preferred";
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, plan(c, &preferred));
+	TEST_ASSERT_EQUAL_STRING("node-1 node-5 node-1", spots(c)); /* no third leaf, no third node */
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_RELAXED, c->plan.flags);
+	TEST_ASSERT_EQUAL_UINT32(2, c->plan.runs);
+}
+
+static void test_a_gang_that_is_all_bound_is_placed(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	bound(0, "node-1", 0xff);
+	bound(1, "node-2", 0xff);
+	const uint32_t pinned[] = {0, 1};
+	expect(&(struct wanted){.name = "a", .members = 2, .gpus = 8, .pinned = pinned}, FROND_RULE_COMPLETE_LEAF,
+	       "node-1 node-2");
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->reserve(c->engine, &c->request, c->members, c->places));
+}
+
+static void test_a_pinned_member_that_the_ledger_does_not_know_makes_the_plan_stale(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	const uint32_t pinned[] = {0, FROND_NONE};
+	plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .pinned = pinned});
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, c->plan.outcome);
+	TEST_ASSERT_EQUAL_HEX32(0, c->places[0].gpu_mask);
+	TEST_ASSERT_EQUAL_INT32(FROND_STALE, abi->reserve(c->engine, &c->request, c->members, c->places));
+	check(c);
+}
+
+static void test_a_cordon_does_not_touch_what_is_bound(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	bound(0, "node-1", 0x0f);
+	cordon(c, "node-1");
+	const uint32_t pinned[] = {0, FROND_NONE, FROND_NONE};
+	expect(&(struct wanted){.name = "a", .members = 3, .gpus = 4, .pinned = pinned}, FROND_RULE_COMPLETE_LEAF,
+	       "node-1 node-2 node-2");
+}
+
+/* ---- members without GPUs, members of several sizes --------------------------------------------------------------- */
+
+static void test_members_without_gpus_do_not_count_for_the_rule(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	const uint32_t sizes[] = {0, 8, 0, 8, 0};
+	expect(&(struct wanted){.name = "a", .members = 5, .sizes = sizes}, FROND_RULE_COMPLETE_LEAF, "- node-1 - node-2 -");
+	TEST_ASSERT_EQUAL_HEX32(0, c->places[0].gpu_mask);
+}
+
+static void test_a_gang_without_any_gpu_is_placed_nowhere(void)
+{
+	cluster("spine:1 leaf:1 node:1 gpu:8", "");
+	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 0});
+	TEST_ASSERT_EQUAL_STRING("- -", spots(c));
+	TEST_ASSERT_EQUAL_STRING("no member asks for GPUs", c->text);
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_NONE, c->plan.rule);
+	TEST_ASSERT_EQUAL_UINT32(0, c->plan.nodes);
+	TEST_ASSERT_EQUAL_UINT32(2, stats(c).pods);
+}
+
+static void test_members_of_several_sizes_go_largest_first_and_ranks_stay_in_order(void)
+{
+	cluster("spine:1 leaf:2 node:3 gpu:8", "");
+	const uint32_t one_node[] = {4, 2, 1};
+	expect(&(struct wanted){.name = "a", .members = 3, .sizes = one_node}, FROND_RULE_SINGLE_NODE, "node-1 node-1 node-1");
+	const uint32_t one_leaf[] = {4, 8, 4, 8};
+	expect(&(struct wanted){.name = "a", .members = 4, .sizes = one_leaf}, FROND_RULE_COMPLETE_LEAF,
+	       "node-3 node-1 node-3 node-2");
+	const uint32_t two_leaves[] = {8, 8, 8, 1};
+	expect(&(struct wanted){.name = "a", .members = 4, .sizes = two_leaves}, FROND_RULE_ADJACENT_LEAVES,
+	       "node-1 node-2 node-3 node-4");
+}
+
+static void test_members_of_several_sizes_wait_relax_and_never_fit(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	const uint32_t sizes[] = {8, 4, 4}, many[] = {8, 8, 8, 8, 1};
+	occupy(c, "node-1", 0x1f);
+	occupy(c, "node-3", 0x1f);
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &(struct wanted){.name = "a", .members = 3, .sizes = sizes}));
+	struct wanted w = {.name = "a", .members = 3, .sizes = sizes, .wishes = "topology-mode=Preferred"};
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, plan(c, &w));
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_RELAXED, c->plan.flags);
+	TEST_ASSERT_EQUAL_STRING("node-2 node-4 node-4", spots(c));
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, plan(c, &(struct wanted){.name = "a", .members = 5, .sizes = many}));
+}
+
+static void test_members_of_several_sizes_do_not_cross_a_slow_link(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 8}\n"
+		"spines:\n"
+		"- {name: s1, leaves: [{name: l1, uplinkGbps: 100, nodes: [a]}, {name: l2, nodes: [b]}]}\n"
+		"- {name: s2, leaves: [{name: l3, nodes: [d, e]}]}\n",
+		"");
+	const uint32_t sizes[] = {8, 8, 4};
+	struct wanted w = {.name = "a", .members = 3, .sizes = sizes, .wishes = "network-bandwidth=200Gb"};
+	expect(&w, FROND_RULE_ADJACENT_SPINES, "b d e"); /* l1 is left out, its spine is not */
+}
+
+/* ---- room that the host counts ---------------------------------------------------------------------------------- */
+
+static void test_room_bounds_what_fits_ever_and_today(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	struct frond_room room[8];
+	for (uint32_t i = 0; i < 8; i++)
+		room[i] = (struct frond_room){.today = 8, .ever = 8};
+	const struct wanted two = {.name = "a", .members = 2, .gpus = 8, .room = room};
+	room[0].today = 0;
+	expect(&two, FROND_RULE_COMPLETE_LEAF, "node-3 node-4");
+	room[3].today = 0;
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &two));
+	room[0].ever = room[3].ever = 0; /* not even on an empty day: the rule is another one */
+	expect(&two, FROND_RULE_ADJACENT_LEAVES, "node-2 node-3");
+	room[1].ever = 0;
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, plan(c, &two));
+}
+
+static void test_room_counts_members_on_a_node(void)
+{
+	cluster("spine:1 leaf:1 node:3 gpu:8", "");
+	struct frond_room room[7];
+	for (uint32_t i = 0; i < 7; i++)
+		room[i] = (struct frond_room){.today = 2, .ever = 2};
+	expect(&(struct wanted){.name = "a", .members = 2, .gpus = 1, .room = room}, FROND_RULE_SINGLE_NODE, "node-1 node-1");
+	room[1].today = 1;
+	expect(&(struct wanted){.name = "a", .members = 5, .gpus = 1, .room = room}, FROND_RULE_COMPLETE_LEAF,
+	       "node-1 node-1 node-2 node-3 node-3");
+	const uint32_t sizes[] = {1, 2, 1, 2, 1};
+	plan(c, &(struct wanted){.name = "a", .members = 5, .sizes = sizes, .room = room});
+	TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_PLACED, c->plan.outcome, c->text);
+	TEST_ASSERT_EQUAL_STRING("node-2 node-1 node-3 node-1 node-3", spots(c));
+	room[1].today = 0;
+	plan(c, &(struct wanted){.name = "a", .members = 5, .sizes = sizes, .room = room});
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, c->plan.outcome);
+}
+
+static void test_only_slot_plans_on_that_node_or_not_at_all(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	expect(&(struct wanted){.name = "a", .members = 1, .gpus = 8, .only = 4}, FROND_RULE_SINGLE_NODE, "node-4");
+	expect(&(struct wanted){.name = "a", .members = 2, .gpus = 4, .only = 3}, FROND_RULE_SINGLE_NODE, "node-3 node-3");
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .only = 1}));
+	occupy(c, "node-4", 0x01);
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &(struct wanted){.name = "a", .members = 1, .gpus = 8, .only = 4}));
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &(struct wanted){.name = "a", .members = 1, .gpus = 8, .only = 8}));
+}
+
+/* ---- limits ----------------------------------------------------------------------------------------------------- */
+
+static void test_the_largest_gang_is_planned_and_booked_and_a_larger_one_refused(void)
+{
+	enum { LARGE = 2048 };
+	struct frond_member *members = calloc(FROND_MEMBERS_MAX, sizeof *members);
+	struct frond_place *places = calloc(FROND_MEMBERS_MAX, sizeof *places);
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, LARGE, FROND_MEMBERS_MAX, "", "spine:16 leaf:16 node:8 gpu:8");
+	for (uint32_t slot = 0; slot < LARGE; slot++) {
+		char name[32];
+		snprintf(name, sizeof name, "node-%u", (unsigned)slot + 1);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, 8, 0, 0, 0, NULL, NULL));
+	}
+	for (uint32_t i = 0; i < FROND_MEMBERS_MAX; i++)
+		members[i] = (struct frond_member){.pod = {5, i + 1}, .rank = i, .gpus = 1, .pinned_slot = FROND_NONE};
+	struct frond_request request = {.gang = {5, 5},
+					.members = FROND_MEMBERS_MAX,
+					.min_member = FROND_MEMBERS_MAX,
+					.gpus_desired = FROND_MEMBERS_MAX,
+					.only_slot = FROND_NONE};
+	int32_t code = abi->plan(c->engine, &request, members, NULL, NULL, 0, NULL, &c->plan, places, c->text,
+				 CLUSTER_TEXT - 1, &c->len);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, c->plan.outcome);
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_ADJACENT_SPINES, c->plan.rule);
+	TEST_ASSERT_EQUAL_UINT32(0, c->plan.flags);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->reserve(c->engine, &request, members, places));
+	TEST_ASSERT_EQUAL_UINT32(0, stats(c).gpus_free);
+	free(places);
+	free(members);
+	request.members = FROND_MEMBERS_MAX + 1;
+	code = abi->plan(c->engine, &request, NULL, NULL, NULL, 0, NULL, &c->plan, NULL, c->text, CLUSTER_TEXT - 1,
+			 &c->len);
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+	TEST_ASSERT_EQUAL_UINT32(FROND_REFUSED, c->plan.outcome);
+	TEST_ASSERT_EQUAL_STRING("the gang has 16385 members, at most 16384 are possible", c->text);
+}
+
+static void test_sixteen_gpus_are_the_most_of_a_member(void)
+{
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, 4, 8, "", "");
+	node_put(c, 0, "n", 16, "l", "s");
+	expect(&(struct wanted){.name = "a", .members = 1, .gpus = 16}, FROND_RULE_SINGLE_NODE, "n");
+	TEST_ASSERT_EQUAL_HEX32(0xffff, c->places[0].gpu_mask);
+	TEST_ASSERT_EQUAL_UINT32(FROND_REFUSED, outcome_of(1, 17, ""));
+	TEST_ASSERT_EQUAL_STRING("rank 0 asks for 17 GPUs, a node has at most 16", c->text);
+	expect(&(struct wanted){.name = "a", .members = 16, .gpus = 1}, FROND_RULE_SINGLE_NODE,
+	       "n n n n n n n n n n n n n n n n");
+}
+
+static void test_a_search_beyond_its_table_is_answered_and_says_that_it_is_inexact(void)
+{
+	cluster("spine:1 leaf:126 node:2 gpu:8", "");
+	for (uint32_t i = 0; i < 252; i += 2) /* every leaf has one node left */
+		occupy(c, c->nodes[i].name, 0xff);
+	plan(c, &(struct wanted){.name = "a", .members = 100, .gpus = 8, .wishes = "topology-mode=Ignore"});
+	TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_PLACED, c->plan.outcome, c->text);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_INEXACT, c->plan.flags);
+	TEST_ASSERT_EQUAL_UINT32(100, c->plan.leaves);
+	TEST_ASSERT_EQUAL_UINT64(1, stats(c).inexact);
+}
+
+int main(void)
+{
+	UNITY_BEGIN();
+	RUN_TEST(test_a_cap_on_nodes_per_leaf_counts_as_capacity);
+	RUN_TEST(test_a_cap_on_gpus_per_leaf_counts_as_capacity);
+	RUN_TEST(test_a_cap_below_one_member_leaves_no_leaf_for_it);
+	RUN_TEST(test_a_cap_is_for_one_job_and_not_for_what_others_hold);
+	RUN_TEST(test_with_a_cap_on_nodes_the_roomiest_are_taken);
+	RUN_TEST(test_distributed_spreads_over_as_many_nodes_as_the_cap_allows);
+	RUN_TEST(test_pinned_members_count_for_the_caps);
+	RUN_TEST(test_the_rest_is_planned_around_those_that_are_bound);
+	RUN_TEST(test_a_gang_for_one_node_stays_with_its_bound_member);
+	RUN_TEST(test_members_bound_apart_make_the_rule_impossible);
+	RUN_TEST(test_a_gang_that_is_all_bound_is_placed);
+	RUN_TEST(test_a_pinned_member_that_the_ledger_does_not_know_makes_the_plan_stale);
+	RUN_TEST(test_a_cordon_does_not_touch_what_is_bound);
+	RUN_TEST(test_members_without_gpus_do_not_count_for_the_rule);
+	RUN_TEST(test_a_gang_without_any_gpu_is_placed_nowhere);
+	RUN_TEST(test_members_of_several_sizes_go_largest_first_and_ranks_stay_in_order);
+	RUN_TEST(test_members_of_several_sizes_wait_relax_and_never_fit);
+	RUN_TEST(test_members_of_several_sizes_do_not_cross_a_slow_link);
+	RUN_TEST(test_room_bounds_what_fits_ever_and_today);
+	RUN_TEST(test_room_counts_members_on_a_node);
+	RUN_TEST(test_only_slot_plans_on_that_node_or_not_at_all);
+	RUN_TEST(test_the_largest_gang_is_planned_and_booked_and_a_larger_one_refused);
+	RUN_TEST(test_sixteen_gpus_are_the_most_of_a_member);
+	RUN_TEST(test_a_search_beyond_its_table_is_answered_and_says_that_it_is_inexact);
+	return UNITY_END();
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* order(): for one pod, every feasible node's place in the order in which plan() would take it. */
+#include "cluster.h"
+
+static struct cluster *c;
+static uint16_t position[CLUSTER_NODES];
+
+void setUp(void)
+{
+	c = NULL;
+}
+
+void tearDown(void)
+{
+	cluster_free(c);
+}
+
+static void cluster(const char *fabric, const char *args)
+{
+	cluster_free(c);
+	c = cluster_make(fabric, args);
+}
+
+static uint32_t order(const struct wanted *w)
+{
+	char in[1024];
+	struct frond_pair pairs[8];
+	uint32_t in_len = request_make(c, w, in, pairs);
+	memset(position, 0, sizeof position);
+	int32_t code = abi->order(c->engine, &c->request, c->members, pairs, in, in_len, w->room, &c->plan, position,
+				  c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);
+	check(c);
+	return c->plan.outcome;
+}
+
+/* "node-3 node-1": the feasible nodes in their order. */
+static const char *ordered(const struct wanted *w)
+{
+	int at = 0;
+	uint32_t outcome = order(w), feasible = 0;
+	c->shown[0] = 0;
+	for (uint32_t next = 0; next < c->count; next++)
+		for (uint32_t slot = 0; slot < c->count; slot++)
+			if (position[slot] == next) {
+				at += snprintf(c->shown + at, CLUSTER_TEXT - (size_t)at, "%s%s", at > 0 ? " " : "",
+					       c->nodes[slot].name);
+				feasible++;
+			}
+	for (uint32_t slot = 0; slot < c->limits.nodes; slot++)
+		feasible -= position[slot] != UINT16_MAX;
+	TEST_ASSERT_EQUAL_UINT32(0, feasible); /* each place once, none beyond */
+	TEST_ASSERT_EQUAL(c->shown[0] != 0, outcome == FROND_PLACED);
+	return c->shown;
+}
+
+static void expect(uint32_t gpus, const char *wishes, const char *nodes)
+{
+	TEST_ASSERT_EQUAL_STRING(nodes, ordered(&(struct wanted){.name = "p", .members = 1, .gpus = gpus, .wishes = wishes}));
+}
+
+static void test_all_nodes_in_fabric_order_when_nothing_tells_them_apart(void)
+{
+	cluster("spine:2 leaf:1 node:2 gpu:8", "");
+	expect(8, "", "node-1 node-2 node-3 node-4");
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_SINGLE_NODE, c->plan.rule);
+	TEST_ASSERT_EQUAL_UINT32(1, c->plan.nodes);
+	TEST_ASSERT_EQUAL_STRING("1 member on 1 node in 1 leaf under 1 spine; rule single node met", c->text);
+	TEST_ASSERT_EQUAL_UINT64(1, stats(c).placed);
+}
+
+static void test_what_breaks_up_least_comes_first(void)
+{
+	cluster("spine:1 leaf:3 node:2 gpu:8", "");
+	occupy(c, "node-4", 0x0f); /* leaf-2: node-4 has four left, node-3 is whole in a worn leaf */
+	occupy(c, "node-6", 0xff); /* leaf-3: node-5 is whole in a worn leaf with less left */
+	expect(4, "", "node-4 node-5 node-3 node-1 node-2");
+	expect(8, "", "node-5 node-3 node-1 node-2");
+	expect(5, "", "node-5 node-3 node-1 node-2");
+}
+
+static void test_nodes_that_are_closed_full_or_sick_have_no_place(void)
+{
+	cluster("spine:1 leaf:1 node:6 gpu:8", "");
+	cordon(c, "node-1");
+	node_flags(c, "node-2", FROND_NODE_DOWN);
+	unhealthy(c, "node-3", 0x01);
+	occupy(c, "node-4", 0x80);
+	occupy_by_count(c, "node-5", 1);
+	expect(8, "", "node-6");
+	TEST_ASSERT_EQUAL_UINT16(UINT16_MAX, position[0]);
+	expect(7, "", "node-4 node-5 node-3 node-6");
+	cordon(c, "node-6");
+	expect(8, "", "");
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, c->plan.outcome);
+	expect(9, "", "");
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, c->plan.outcome);
+}
+
+static void test_the_preferred_domain_comes_first_and_the_rest_behind_it(void)
+{
+	cluster("spine:2 leaf:2 node:1 gpu:8", "");
+	expect(8, "preferred-domain=leaf-3", "node-3 node-1 node-2 node-4");
+	expect(8, "preferred-domain=spine-2", "node-3 node-4 node-1 node-2");
+	expect(8, "preferred-domain=leaf-9", "node-1 node-2 node-3 node-4");
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_UNKNOWN_DOMAIN, c->plan.flags);
+	occupy(c, "node-3", 0x01);
+	expect(8, "preferred-domain=leaf-3", "node-1 node-2 node-4");
+}
+
+static void test_latency_sensitive_looks_for_most_free(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	occupy(c, "node-1", 0x0f);
+	expect(4, "", "node-1 node-2 node-3 node-4");
+	expect(4, "latency-sensitive=true", "node-3 node-4 node-1 node-2");
+}
+
+static void test_slow_nodes_capped_leaves_room_and_only_slot_count(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "{\"topologyConstraints\":{\"maxGPUsPerLeaf\":4}}");
+	expect(5, "", "");
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, c->plan.outcome);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 0, "node-1", 8, 0, 0, 100, NULL, NULL));
+	expect(4, "network-bandwidth=200Gb", "node-2 node-3 node-4");
+	struct frond_room room[8] = {{1, 1}, {0, 1}, {1, 1}, {0, 0}};
+	TEST_ASSERT_EQUAL_STRING("node-1 node-3", ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .room = room}));
+	TEST_ASSERT_EQUAL_STRING("node-3", ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .only = 3}));
+}
+
+static void test_nodes_without_a_leaf_have_their_place(void)
+{
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, 8, 64, "", "");
+	node_put(c, 0, "out-1", 8, NULL, NULL);
+	node_put(c, 1, "in-1", 8, "l", "s");
+	node_put(c, 2, "in-2", 8, "l", "s");
+	occupy(c, "out-1", 0x0f);
+	expect(2, "", "out-1 in-1 in-2");
+	expect(2, "preferred-domain=l", "in-1 in-2 out-1");
+}
+
+static uint64_t state;
+
+static uint32_t below(uint32_t bound)
+{
+	uint64_t z = (state += 0x9e3779b97f4a7c15u);
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return (uint32_t)((z ^ (z >> 31)) % bound);
+}
+
+static void test_the_first_in_order_is_what_plan_takes_in_every_mode_and_strategy(void)
+{
+	static const char *const modes[] = {"Required", "Preferred", "Ignore"};
+	static const char *const strategies[] = {"balanced", "consolidated", "distributed"};
+	static const char *const more[] = {"", " preferred-domain=leaf-2", " preferred-domain=spine-2", " latency-sensitive=true"};
+	const char *text = getenv("FROND_SEED");
+	uint64_t seed = text == NULL ? 7 : strtoull(text, NULL, 0);
+	printf("seed %llu\n", (unsigned long long)seed);
+	state = seed;
+	for (uint32_t round = 0; round < 60; round++) {
+		cluster(round % 2 == 0 ? "spine:2 leaf:2 node:3 gpu:8" : "spine:2 leaf:2 node:2 gpu:4", "");
+		for (uint32_t slot = 0; slot < c->count; slot++) {
+			uint32_t mask = below(1u << c->nodes[slot].gpus);
+			if (below(2) == 0 && mask != 0)
+				occupy(c, c->nodes[slot].name, mask);
+		}
+		for (uint32_t i = 0; i < 36; i++) {
+			char wishes[128];
+			snprintf(wishes, sizeof wishes, "topology-mode=%s placement-strategy=%s%s", modes[i % 3],
+				 strategies[i / 3 % 3], more[i / 9]);
+			struct wanted w = {.name = "p", .members = 1, .gpus = 1 + below(4), .wishes = wishes};
+			uint32_t outcome = plan(c, &w);
+			struct frond_plan planned = c->plan;
+			TEST_ASSERT_EQUAL_UINT32(outcome, order(&w));
+			TEST_ASSERT_EQUAL_MEMORY(&planned, &c->plan, sizeof planned);
+			if (outcome == FROND_PLACED)
+				TEST_ASSERT_EQUAL_UINT16_MESSAGE(0, position[c->places[0].slot], wishes);
+		}
+	}
+}
+
+int main(void)
+{
+	UNITY_BEGIN();
+	RUN_TEST(test_all_nodes_in_fabric_order_when_nothing_tells_them_apart);
+	RUN_TEST(test_what_breaks_up_least_comes_first);
+	RUN_TEST(test_nodes_that_are_closed_full_or_sick_have_no_place);
+	RUN_TEST(test_the_preferred_domain_comes_first_and_the_rest_behind_it);
+	RUN_TEST(test_latency_sensitive_looks_for_most_free);
+	RUN_TEST(test_slow_nodes_capped_leaves_room_and_only_slot_count);
+	RUN_TEST(test_nodes_without_a_leaf_have_their_place);
+	RUN_TEST(test_the_first_in_order_is_what_plan_takes_in_every_mode_and_strategy);
+	return UNITY_END();
+}
