@@ -40,6 +40,7 @@ struct answer {
 	enum best_kind best;            /* the place that comes nearest when the rule is not met today */
 	uint32_t best_first, best_last; /* node position, leaves or spines, by best */
 	uint64_t best_room;             /* members (sizes differ: GPUs) that it has room for */
+	uint32_t best_gap;              /* leaf or spine in between that has no room at all; FROND_NONE: none */
 	uint32_t missing;               /* members to be placed, without pinned ones */
 };
 

@@ -108,14 +108,16 @@ static void forget(struct place_work *work)
 	memset(work->take, 0, work->fabric->node_count * sizeof *work->take);
 }
 
-/* Runs fits() over a window; `distributed` first with as few members on a node as possible. Leaves nothing outside. */
+/* Runs fits() over a window; `distributed` first with as few members on a node as possible, by capacity with as few as
+ * the whole cluster allows. Leaves nothing outside. */
 static bool try_window(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 {
 	forget(work);
 	if (today && pins_in(work, lo, hi) != work->pins)
 		return false;
-	uint32_t per_node = today && work->ask->strategy == STRATEGY_DISTRIBUTED ? 1 : FROND_GPUS_MAX;
-	for (; per_node <= FROND_GPUS_MAX; per_node++)
+	uint32_t most = today ? FROND_GPUS_MAX : work->mixed_per_node;
+	uint32_t per_node = today && work->ask->strategy == STRATEGY_DISTRIBUTED ? 1 : most;
+	for (; per_node <= most; per_node++)
 		if (fits(work, lo, hi, today, per_node))
 			return true;
 	return false;
@@ -174,8 +176,8 @@ static bool try_nodes(struct place_work *work, bool today)
 			const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[work->fabric->order[p]];
 			bool over = item < work->fabric->leaf_count && ask->max_gpus_per_leaf > 0 &&
 				    work->answer->gpus > ask->max_gpus_per_leaf; /* with the pinned ones */
-			if (gpus > (today ? work->now[p] : work->cap[p]) || (today && work->pin[p] != work->pins) || over ||
-			    (room != NULL && members > (today ? room->today : room->ever)))
+			if (gpus > (today ? work->now[p] : work->cap[p]) || (today && work->pin[p] != work->pins) ||
+			    over || (room != NULL && members > (today ? room->today : room->ever)))
 				continue;
 			forget(work);
 			work->take[p] = (uint16_t)members;
@@ -205,15 +207,15 @@ bool place_mixed_rule(struct place_work *work)
 	struct answer *answer = work->answer;
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
 		answer->ever += work->cap[position];
-	if (!try_window(work, 0, work->items, false) && !try_runs(work, 0, work->items, 1, false) &&
-	    !try_nodes(work, false))
-		return false;
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->ask->latency_sensitive;
+	work->mixed_per_node = spreads ? 1 : FROND_GPUS_MAX;
+	while (!try_window(work, 0, work->items, false) && !try_runs(work, 0, work->items, 1, false))
+		if (work->mixed_per_node++ == FROND_GPUS_MAX)
+			return false;
 	answer->need_nodes = 0; /* how many the first fit takes */
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
 		answer->need_nodes += work->take[position] > 0;
-	bool one_node =
-		work->ask->strategy != STRATEGY_DISTRIBUTED || work->ask->latency_sensitive || answer->need_nodes == 1;
-	if (one_node && try_nodes(work, false)) {
+	if ((!spreads || answer->need_nodes == 1) && try_nodes(work, false)) {
 		answer->need_nodes = 1;
 		answer->plan.rule = FROND_RULE_SINGLE_NODE;
 		return true;
@@ -240,18 +242,22 @@ bool place_mixed_span(struct place_work *work)
 {
 	if (work->answer->plan.rule == FROND_RULE_SINGLE_NODE)
 		return try_nodes(work, true);
-	for (uint32_t length = 1; length <= work->answer->need_leaves; length++)
-		if (try_runs(work, work->lo, work->hi, length, true))
+	bool widest = work->ask->strategy == STRATEGY_DISTRIBUTED; /* there the fewest on a node are to be had */
+	uint32_t leaves = work->answer->need_leaves, spines = work->answer->need_spines;
+	for (uint32_t i = 1; i <= leaves; i++)
+		if (try_runs(work, work->lo, work->hi, widest ? leaves + 1 - i : i, true))
 			return true;
-	for (uint32_t length = 1; length <= work->answer->need_spines; length++)
-		if (try_spines(work, length, true))
+	for (uint32_t i = 1; i <= spines; i++)
+		if (try_spines(work, widest ? spines + 1 - i : i, true))
 			return true;
 	return false;
 }
 
-/* Shortest run first, then whole spines, then everything. */
+/* Shortest run first, then everything; `distributed` the other way round. */
 bool place_mixed_relaxed(struct place_work *work)
 {
+	if (work->ask->strategy == STRATEGY_DISTRIBUTED && try_window(work, work->lo, work->hi, true))
+		return true;
 	if (try_nodes(work, true))
 		return true;
 	for (uint32_t length = 1; length <= work->fabric->leaf_count; length++)
@@ -264,6 +270,7 @@ void place_mixed_nearest(struct place_work *work)
 {
 	struct answer *answer = work->answer;
 	answer->best = BEST_CLUSTER;
+	answer->best_gap = FROND_NONE;
 	answer->best_room = 0;
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
 		answer->best_room += work->now[position];

@@ -383,10 +383,19 @@ static void nearest(struct place_work *work, enum best_kind kind, uint32_t first
 	struct answer *answer = work->answer;
 	if (answer->best != BEST_NONE && room <= answer->best_room)
 		return;
+	answer->best_gap = FROND_NONE;
 	answer->best = kind;
 	answer->best_first = first;
 	answer->best_last = last;
 	answer->best_room = room;
+}
+
+static bool any_usable(const struct place_work *work, uint32_t lo, uint32_t hi)
+{
+	for (uint32_t item = lo; item < hi; item++)
+		if (item_usable(work, item))
+			return true;
+	return false;
 }
 
 void place_nearest(struct place_work *work)
@@ -395,7 +404,7 @@ void place_nearest(struct place_work *work)
 	const struct answer *answer = work->answer;
 	if (answer->plan.rule == FROND_RULE_SINGLE_NODE) {
 		for (uint32_t position = 0; position < fabric->node_count; position++)
-			if (work->cap[position] >= work->total)
+			if (work->cap[position] >= work->total && work->pin[position] == work->pins)
 				nearest(work, BEST_NODE, position, position,
 					node_open(&work->nodes[fabric->order[position]])
 						? node_free_count(&work->nodes[fabric->order[position]])
@@ -408,16 +417,23 @@ void place_nearest(struct place_work *work)
 	}
 	if (answer->plan.rule == FROND_RULE_ADJACENT_SPINES) {
 		for (uint32_t first = 0; first + answer->need_spines <= fabric->spine_count; first++) {
-			uint64_t room = 0;
+			uint64_t room = 0, pinned = 0;
 			uint32_t last = first + answer->need_spines - 1;
-			for (uint32_t item = fabric->spine_start[first]; item < fabric->spine_start[last + 1]; item++)
+			for (uint32_t item = fabric->spine_start[first]; item < fabric->spine_start[last + 1]; item++) {
 				room += item_usable(work, item) ? work->item_now[item] : 0;
-			nearest(work, BEST_SPINES, first, last, room);
+				pinned += work->item_pin[item];
+			}
+			if (pinned == work->pins)
+				nearest(work, BEST_SPINES, first, last, room);
 		}
+		for (uint32_t spine = answer->best_last + 1;
+		     answer->best == BEST_SPINES && spine-- > answer->best_first;)
+			if (!any_usable(work, fabric->spine_start[spine], fabric->spine_start[spine + 1]))
+				work->answer->best_gap = spine;
 		return;
 	}
 	for (uint32_t first = 0; first + answer->need_leaves <= fabric->leaf_count; first++) {
-		uint64_t room = 0, cap = 0;
+		uint64_t room = 0, cap = 0, pinned = 0;
 		uint32_t last = first + answer->need_leaves - 1;
 		if (fabric->leaf_spine[first] != fabric->leaf_spine[last])
 			continue;
@@ -425,8 +441,12 @@ void place_nearest(struct place_work *work)
 			bool crossed = first != last && work->item_slow[item];
 			room += crossed ? 0 : work->item_now[item];
 			cap += crossed ? 0 : work->item_cap[item];
+			pinned += work->item_pin[item];
 		}
-		if (cap >= work->total)
+		if (cap >= work->total && pinned == work->pins)
 			nearest(work, BEST_LEAVES, first, last, room);
 	}
+	for (uint32_t leaf = answer->best_last + 1; answer->best == BEST_LEAVES && leaf-- > answer->best_first;)
+		if (!any_usable(work, leaf, leaf + 1))
+			work->answer->best_gap = leaf;
 }

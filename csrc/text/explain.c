@@ -105,9 +105,17 @@ static void say_best(const struct frond_engine *engine, const struct answer *ans
 		last = FROND_NONE;
 		break;
 	case BEST_NONE:
+		if (answer->missing < answer->members)
+			out_printf(out, "; its bound members are apart");
 		return;
 	}
 	say_room(answer, out);
+	if (answer->best_gap != FROND_NONE && answer->best_room >= answer->missing) {
+		/* Enough in all, but not without a break. */
+		const uint32_t *names = answer->best == BEST_SPINES ? engine->tree.spine_name : engine->tree.leaf_name;
+		struct name_text gap = engine_name(engine, names[answer->best_gap]);
+		out_printf(out, " but none in %.*s", gap.len, gap.text);
+	}
 	say_blockers(engine, first, last, out);
 }
 

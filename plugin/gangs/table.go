@@ -28,6 +28,8 @@ const (
 	retryLeast, retryMost = time.Second, 10 * time.Second
 	// expirySlack is added to the permit timeout before a plan that nobody follows is given back.
 	expirySlack = 15 * time.Second
+	// nominationPause is how long upstream has to take back the nominations of a plan that came to nothing.
+	nominationPause = time.Second
 	// sweep is how often pods that ought to be moving are woken again, should a wake-up ever be lost.
 	sweep = 10 * time.Second
 )
@@ -62,6 +64,9 @@ type member struct {
 	node string // bound there; "": pending
 	gang *gang  // nil: in none
 	rank uint32 // valid while gang.ranked
+
+	tried   bool   // this scheduler, not another replica, has tried to place it
+	cleared string // resource version in which its nomination was found stale
 }
 
 // active: counts for the gang. A pod that is going away does not, nor does one that its gates keep from being scheduled.
@@ -83,6 +88,7 @@ type gang struct {
 	waiting bool      // the last attempt found no place; capacity wakes it
 	wakeAt  time.Time // end of topology-wait; zero: none
 	retryAt time.Time // not before; zero: at once
+	idle    time.Time // since when it has had no plan, after an attempt
 	fails   int       // attempts whose plan came to nothing, in a row
 	said    string    // the reason that the lead has taken to its event
 	warned  uint32    // warnings given, bits of the caller's
@@ -301,7 +307,7 @@ func (t *Table) drop(g *gang) []types.UID {
 	}
 	slices.Sort(members)
 	_, _ = t.ledger.ReleaseGang(g.plan.key) // unknown: nothing was held, which is what was wanted
-	g.plan, g.woken = nil, time.Time{}
+	g.plan, g.woken, g.idle = nil, time.Time{}, t.now()
 	g.retryAt = t.now().Add(min(retryLeast<<min(g.fails, 10), retryMost))
 	g.fails++
 	t.capacity() // others may have what it gave back

@@ -330,8 +330,8 @@ func TestTopologyWaitWakes(t *testing.T) {
 	b.expect("quiet", b.woken(), "")
 	b.pass(5*time.Minute - time.Millisecond)
 	b.expect("a little early", b.woken(), "")
-	if _, next := b.Due(); next > time.Millisecond {
-		t.Errorf("the waker sleeps %v too long", next)
+	if due := b.Due(); due.Next > time.Millisecond {
+		t.Errorf("the waker sleeps %v too long", due.Next)
 	}
 	b.pass(time.Millisecond)
 	b.expect("in time", b.woken(), "0")
@@ -426,12 +426,42 @@ func TestAPlanThatNobodyFollowsExpires(t *testing.T) {
 	b.add(0, 1)
 	b.reserve(0)
 	b.pass(time.Minute)
-	if expired, _ := b.Due(); expired != nil {
-		t.Errorf("too early: %v", expired)
+	if due := b.Due(); due.Expired != nil {
+		t.Errorf("too early: %v", due.Expired)
 	}
 	b.pass(expirySlack)
-	if expired, _ := b.Due(); len(expired) != 2 || len(b.ledger.gangs) != 1 {
-		t.Errorf("got %v", expired)
+	if due := b.Due(); len(due.Expired) != 2 || len(b.ledger.gangs) != 1 {
+		t.Errorf("got %v", due.Expired)
+	}
+}
+
+func TestNominationsLeftOverAreTakenBackOnce(t *testing.T) {
+	b := newBench(t, 2)
+	nominated := podOf(1)
+	nominated.ResourceVersion = "5"
+	nominated.Status.NominatedNodeName = "node-1"
+	b.add(0)
+	b.set(nominated)
+	b.pass(time.Minute)
+	if due := b.Due(); due.Stale != nil {
+		t.Error("another replica may lead: what it nominates is not ours to take back")
+	}
+	number := b.reserve(0)
+	b.pass(2 * nominationPause)
+	if due := b.Due(); due.Stale != nil || !b.Nominated("uid-01", "node-1") || b.Nominated("uid-01", "node-0") || !b.Nominated("nobody", "x") {
+		t.Error("planned ones stay")
+	}
+	b.Fail("uid-00", number)
+	if due := b.Due(); due.Stale != nil || b.Nominated("uid-01", "node-1") {
+		t.Error("upstream has a moment to do it itself")
+	}
+	b.pass(nominationPause)
+	if due := b.Due(); len(due.Stale) != 1 || due.Stale[0].Name != "train-1" {
+		t.Errorf("got %v", due.Stale)
+	}
+	b.pass(sweep)
+	if due := b.Due(); due.Stale != nil {
+		t.Error("once for what is there")
 	}
 }
 
@@ -508,6 +538,7 @@ func (c *counter) Activate(pods []*v1.Pod) {
 }
 
 func (c *counter) Reject([]types.UID, string) {}
+func (c *counter) Denominate([]*v1.Pod)       {}
 
 func TestTheWakerDoesNotSpin(t *testing.T) {
 	b := newBench(t, 2)

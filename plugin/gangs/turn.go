@@ -69,6 +69,18 @@ func (t *Table) Waiting(uid types.UID) bool {
 	return m != nil && m.gang != nil && m.gang.waiting && m.gang.plan == nil && t.lead(m.gang) == m
 }
 
+// Nominated says whether a pod's nomination for a node counts. Of a gang's member it does when a plan puts it there;
+// otherwise it is a left-over. For other pods that is upstream's to say.
+func (t *Table) Nominated(uid types.UID, node string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	if m == nil || m.gang == nil {
+		return true
+	}
+	return m.gang.plan != nil && m.gang.plan.places[uid] == node
+}
+
 // Step is what a gang's pod does in its scheduling cycle.
 type Step int
 
@@ -140,6 +152,7 @@ func (t *Table) Begin(uid types.UID) Turn {
 		if peer.node != "" {
 			bound++
 		}
+		peer.tried = true
 		turn.Members = append(turn.Members, Peer{Pod: peer.pod, GPUs: peer.gpus, Rank: peer.rank, Node: peer.node})
 	}
 	turn.Least = min(max(spec.MinMember-bound, 1), len(turn.Members)-bound)
@@ -183,7 +196,7 @@ func (t *Table) Wait(id workload.GangID, epoch uint64, topologyWait time.Duratio
 	if g == nil {
 		return
 	}
-	g.waiting = true
+	g.waiting, g.idle = true, t.now()
 	if topologyWait > 0 {
 		g.wakeAt = t.now().Add(topologyWait)
 	}

@@ -14,6 +14,8 @@ import (
 type Waker interface {
 	Activate(pods []*v1.Pod)
 	Reject(members []types.UID, message string)
+	// Denominate takes back nominations that are left over in the API.
+	Denominate(pods []*v1.Pod)
 }
 
 // ReasonExpired is what pods are told whose plan was given back because not all of its members came.
@@ -24,14 +26,17 @@ func (t *Table) Run(ctx context.Context, waker Waker) {
 	timer := time.NewTimer(sweep)
 	defer timer.Stop()
 	for {
-		expired, next := t.Due()
-		if len(expired) > 0 {
-			waker.Reject(expired, ReasonExpired)
+		due := t.Due()
+		if len(due.Expired) > 0 {
+			waker.Reject(due.Expired, ReasonExpired)
+		}
+		if len(due.Stale) > 0 {
+			waker.Denominate(due.Stale)
 		}
 		if pods := t.takeWakes(); len(pods) > 0 {
 			waker.Activate(pods)
 		}
-		timer.Reset(next)
+		timer.Reset(due.Next)
 		select {
 		case <-ctx.Done():
 			return
@@ -52,9 +57,15 @@ func (t *Table) takeWakes() []*v1.Pod {
 	return pods
 }
 
-// Due does what time alone brings about, and says how long nothing else is due. It returns members of plans that have
-// run out.
-func (t *Table) Due() (expired []types.UID, next time.Duration) {
+// Duties are what time alone brings about.
+type Duties struct {
+	Expired []types.UID   // members of plans that have run out
+	Stale   []*v1.Pod     // pods that are nominated for a node which no plan puts them on
+	Next    time.Duration // nothing else is due for so long
+}
+
+// Due says what is to be done now.
+func (t *Table) Due() (duties Duties) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
@@ -62,11 +73,11 @@ func (t *Table) Due() (expired []types.UID, next time.Duration) {
 	if sweeping {
 		t.swept = now
 	}
-	next = sweep
+	duties.Next = sweep
 	// due says whether a moment has come, and keeps it in mind if not.
 	due := func(at time.Time) bool {
 		if now.Before(at) {
-			next = min(next, at.Sub(now))
+			duties.Next = min(duties.Next, at.Sub(now))
 			return false
 		}
 		return true
@@ -74,11 +85,14 @@ func (t *Table) Due() (expired []types.UID, next time.Duration) {
 	for _, g := range t.gangs {
 		if p := g.plan; p != nil {
 			if !p.going && due(p.made.Add(t.permitWait+expirySlack)) {
-				expired = append(expired, t.drop(g)...)
+				duties.Expired = append(duties.Expired, t.drop(g)...)
 			} else if sweeping {
 				t.poke(g)
 			}
 			continue
+		}
+		if !g.idle.IsZero() && due(g.idle.Add(nominationPause)) {
+			duties.Stale = append(duties.Stale, t.stale(g)...)
 		}
 		switch reason, until := t.blocked(g); {
 		case reason != "" && !until.IsZero():
@@ -100,5 +114,17 @@ func (t *Table) Due() (expired []types.UID, next time.Duration) {
 			t.wakeLead(g)
 		}
 	}
-	return expired, next
+	return duties
+}
+
+// stale: upstream writes a nomination for every pod that waits in Permit, and takes it back when the pod is rejected,
+// unless its own cache has not seen the first write yet. What is left then keeps everybody else off the node.
+func (t *Table) stale(g *gang) (pods []*v1.Pod) {
+	for _, m := range g.members {
+		if m.tried && m.pending() && m.pod.Status.NominatedNodeName != "" && m.cleared != m.pod.ResourceVersion {
+			m.cleared = m.pod.ResourceVersion
+			pods = append(pods, m.pod)
+		}
+	}
+	return pods
 }

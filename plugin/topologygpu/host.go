@@ -14,12 +14,15 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/mirror"
@@ -44,9 +47,12 @@ type cluster struct {
 	table  *gangs.Table
 	now    func() time.Time
 
-	first    fwk.Handle // any profile's: queue, waiting pods and informers are the same for all
-	profiles sync.Map   // scheduler names that use the plugin
-	alarms   sync.Map   // single pods that are woken when their topology-wait ends
+	ctx      context.Context // of the scheduler: ends all that we have started
+	first    fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
+	recorder record.EventRecorder
+	told     sync.Map // lead of a gang → the sentence that it was told last
+	profiles sync.Map // scheduler names that use the plugin
+	alarms   sync.Map // single pods that are woken when their topology-wait ends
 	synced   func() bool
 	caughtUp atomic.Bool
 	freed    chan bool // room may have appeared; true: GPUs or a node
@@ -142,7 +148,7 @@ func open(raw []byte) (*cluster, error) {
 // start registers handlers with the scheduler's informers and starts our own goroutines; the context ends them all.
 func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	logger := klog.LoggerWithName(klog.FromContext(ctx), Name)
-	c.first = handle
+	c.ctx, c.first, c.recorder = ctx, handle, newRecorder(ctx, handle)
 	// Jobs come from a factory of ours: the scheduler waits for every informer of its own before it starts, and would
 	// wait for ever where its account may not read Jobs.
 	jobs := informers.NewSharedInformerFactory(handle.ClientSet(), 0)
@@ -263,6 +269,19 @@ func (w *waker) Activate(pods []*v1.Pod) {
 		wanted[pod.Namespace+"/"+pod.Name] = pod
 	}
 	w.first.Activate(w.logger, wanted)
+}
+
+// Denominate runs aside: the API may be slow, and nobody waits for it.
+func (w *waker) Denominate(pods []*v1.Pod) {
+	go func() {
+		for _, pod := range pods {
+			status := pod.Status.DeepCopy()
+			status.NominatedNodeName = ""
+			if err := util.PatchPodStatus(w.ctx, w.first.ClientSet(), pod.Name, pod.Namespace, &pod.Status, status); err != nil && !apierrors.IsNotFound(err) {
+				w.logger.Error(err, "A nomination was not taken back", "pod", klog.KObj(pod), "node", pod.Status.NominatedNodeName)
+			}
+		}
+	}()
 }
 
 func (w *waker) Reject(members []types.UID, message string) { w.reject(members, message) }

@@ -54,7 +54,7 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		if result.err != nil {
 			return nil, fwk.AsStatus(fmt.Errorf("planning gang %s: %w", turn.ID, result.err))
 		}
-		if result.plan.Outcome == shim.Placed || result.plan.Outcome == shim.Refused {
+		if result.plan.Outcome == shim.Placed {
 			break
 		}
 	}
@@ -63,6 +63,7 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		logger.Info("Gang waits", "outcome", result.plan.Outcome.String(), "rule", result.plan.Rule.String(), "members", pending,
 			"generation", result.plan.Generation, "reason", result.sentence)
 		p.table.Wait(turn.ID, turn.Epoch, topologyWait(result.plan))
+		p.retell(pod, result.sentence)
 		return nil, unresolvable(result.sentence)
 	}
 	p.keep(logger, turn, result.places)

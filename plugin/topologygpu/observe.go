@@ -40,14 +40,17 @@ func (o *observer) PodSeen(pod *v1.Pod) {
 }
 
 // PodGone: a pod was deleted or has ended.
-func (o *observer) PodGone(pod *v1.Pod) { o.reject(o.table.DropPod(pod.UID), reasonLeft) }
+func (o *observer) PodGone(pod *v1.Pod) {
+	o.told.Delete(pod.UID)
+	o.reject(o.table.DropPod(pod.UID), reasonLeft)
+}
 
 // Freed: there may be room that was not there before.
 func (o *observer) Freed(gpus bool) { o.roomAppeared(gpus) }
 
 // Problem is told as an event on the object.
 func (o *observer) Problem(object runtime.Object, reason, sentence string) {
-	o.first.EventRecorder().Eventf(object, nil, v1.EventTypeWarning, reason, "Mirroring", "%s", sentence)
+	o.recorder.Event(object, v1.EventTypeWarning, reason, sentence)
 }
 
 func (o *observer) watchJobs(informer cache.SharedIndexInformer) error {

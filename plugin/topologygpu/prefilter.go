@@ -38,6 +38,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	case gangs.Follow:
 		return p.follow(state, class.GPUs, turn.Plan, turn.Node), nil
 	default:
+		p.retell(pod, turn.Reason)
 		return nil, unresolvable(turn.Reason)
 	}
 }

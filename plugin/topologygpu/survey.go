@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,9 @@ type survey struct {
 
 // template stands for all members that are scheduled alike.
 type template struct {
+	gpus     uint32
+	members  int64
+	room     atomic.Int64 // of one without GPUs: how many fit in the cluster
 	pod      *v1.Pod
 	info     *framework.PodInfo
 	request  fwk.Resource
@@ -45,6 +49,8 @@ type template struct {
 	stepwise bool // and each node can tell by itself, one member after the other
 }
 
+const reasonCompanion = "%d members without GPUs, such as pod %s/%s, are ready but nodes have room for %d of them"
+
 // survey asks upstream for every node. A status that is not success says why the gang cannot be scheduled at all.
 func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Turn) (*survey, *fwk.Status) {
 	s := &survey{
@@ -54,7 +60,7 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 	mates := sets.New[types.UID]()
 	for _, peer := range turn.Members {
 		mates.Insert(peer.Pod.UID)
-		if peer.Node != "" || peer.GPUs == 0 {
+		if peer.Node != "" {
 			continue
 		}
 		name := templateOf(peer.Pod)
@@ -63,9 +69,13 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 			if !status.IsSuccess() {
 				return nil, status
 			}
+			made.gpus = peer.GPUs
 			s.templates[name] = made
 		}
-		s.of[peer.Pod.UID] = s.templates[name]
+		s.templates[name].members++
+		if peer.GPUs > 0 {
+			s.of[peer.Pod.UID] = s.templates[name]
+		}
 	}
 	names := make([]string, len(nodes))
 	for i, info := range nodes {
@@ -96,6 +106,10 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 			if err != nil {
 				return
 			}
+			if t.gpus == 0 {
+				t.room.Add(now)
+				continue
+			}
 			// One number stands for all members of a mixed gang: the smallest is the safe one.
 			today, ever = min(today, now), min(ever, t.capacity(nodes[i]))
 		}
@@ -106,6 +120,12 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fwk.AsStatus(err)
+	}
+	// Members without GPUs are upstream's to place, but a plan that they cannot follow would only keep others waiting.
+	for _, t := range s.templates {
+		if t.gpus == 0 && t.room.Load() < t.members {
+			return nil, unresolvable(fmt.Sprintf(reasonCompanion, t.members, t.pod.Namespace, t.pod.Name, t.room.Load()))
+		}
 	}
 	// What members do to one another they do on an empty node, too: the rule must not count on more.
 	for slot := range s.bySlot {
@@ -185,7 +205,7 @@ func (p *Plugin) fits(ctx context.Context, t *template, node fwk.NodeInfo, mates
 	}
 	info, state := node, t.state
 	for _, other := range p.handle.NominatedPodsForNode(node.Node().Name) {
-		if mates.Has(other.GetPod().UID) || corev1helpers.PodPriority(other.GetPod()) < corev1helpers.PodPriority(t.pod) {
+		if mates.Has(other.GetPod().UID) || !p.table.Nominated(other.GetPod().UID, node.Node().Name) || corev1helpers.PodPriority(other.GetPod()) < corev1helpers.PodPriority(t.pod) {
 			continue
 		}
 		if info == node {

@@ -40,6 +40,19 @@ func TestTwoGangsCompeteForTwentyFourNodes(t *testing.T) {
 	watch.verdict(t)
 }
 
+// A gang that goes on waiting says so again when the numbers change.
+func TestReasonFollowsTheCluster(t *testing.T) {
+	ns := lab.Namespace(t)
+	lab.Cordon(t, 25, harness.Nodes)
+	first := harness.Gang{Name: "first", Pods: 16, GPUs: 8}
+	lab.Submit(t, ns, first)
+	lab.Bound(t, ns, first)
+	lab.Submit(t, ns, harness.Gang{Name: "second", Pods: 16, GPUs: 8})
+	lab.WaitReason(t, ns, "needs 16 nodes in 4 adjacent leaves", "has 8 free")
+	lab.Cordon(t, 24, 24)
+	lab.WaitReason(t, ns, "needs 16 nodes in 4 adjacent leaves", "has 7 free")
+}
+
 // Many gangs at once on a cluster that they fill several times over. An independent watcher sees that none is ever
 // half-bound at rest and that no GPU has two owners.
 func TestInterleavedGangsAreNeverHalfBound(t *testing.T) {

@@ -82,7 +82,7 @@ func TestBadWorkloadsGetAnEvent(t *testing.T) {
 			[]string{"topology.scheduler/topology-wait", "10 minutes", "10m"}},
 		{"unknown strategy", harness.Gang{Pods: 2, GPUs: 8, Annotations: map[string]string{"topology.scheduler/placement-strategy": "random"}},
 			[]string{"topology.scheduler/placement-strategy", "random", "consolidated"}},
-		{"annotation of a quarter mebibyte", harness.Gang{Pods: 2, GPUs: 8, Annotations: map[string]string{"topology.scheduler/preferred-domain": strings.Repeat("x", 200<<10)}},
+		{"annotation of a quarter mebibyte", harness.Gang{Pods: 2, GPUs: 8, Annotations: map[string]string{"topology.scheduler/preferred-domain": strings.Repeat("x", 255<<10)}},
 			[]string{"topology.scheduler/preferred-domain"}},
 		{"larger than the cluster", harness.Gang{Pods: harness.Nodes + 1, GPUs: 8}, []string{"never fits", "49 nodes", "48"}},
 	} {

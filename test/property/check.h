@@ -40,7 +40,8 @@ static void tally_add(struct tally *tally, const cJSON *answer)
 static void stats_add(struct stats *stats, const struct fabric *fabric, const struct job *job,
 		      const struct expected *expected, const cJSON *answer)
 {
-	tally_add(&stats->by_rule[expected->rule.kind], answer);
+	if (!expected->rule.never && !expected->rule.too_wide) /* these have no rule to be counted under */
+		tally_add(&stats->by_rule[expected->rule.kind], answer);
 	stats->latency_too_wide += expected->rule.too_wide;
 	stats->shapeless += expected->rule.shapeless;
 	stats->with_floor += job->floor_gbps > 0;

@@ -114,7 +114,7 @@ static inline int32_t node_try(struct cluster *c, uint32_t slot, const char *nam
 			memcpy(in + at, words[i], spans[i].len);
 		at += spans[i].len;
 	}
-	struct frond_pair pairs[2];
+	struct frond_pair pairs[2] = {{{0, 0}, {0, 0}}};
 	if (leaf != NULL)
 		pairs[labels++] = (struct frond_pair){spans[1], spans[2]};
 	if (spine != NULL)
@@ -261,8 +261,8 @@ static inline struct cluster *cluster_make(const char *fabric, const char *args)
 		uint32_t used = 0;
 		const cJSON *gpu;
 		cJSON_ArrayForEach(gpu, cJSON_GetObjectItem(node, "usedGpus")) used |= 1u << gpu->valueint;
-		cJSON_ArrayForEach(gpu, cJSON_GetObjectItem(node, "unhealthyGpus")) mine->unhealthy |=
-			1u << gpu->valueint;
+		cJSON_ArrayForEach(gpu, cJSON_GetObjectItem(node, "unhealthyGpus")) mine->unhealthy |= 1u
+												       << gpu->valueint;
 		c->count = slot + 1;
 		node_refresh(c, slot++);
 		if (used != 0)

@@ -75,9 +75,11 @@ static void test_small_members_are_counted_as_members(void)
 	occupy(c, "node-1", 0xfe);
 	occupy(c, "node-3", 0x3f);
 	expect(6, 2, "", "needs 6 members of 2 GPUs in one complete leaf; best leaf-2 has room for 5 (node-3 in use)");
-	expect(16, 1, "", "needs 16 members of 1 GPU in one complete leaf; best leaf-2 has room for 10 (node-3 in use)");
+	expect(16, 1, "",
+	       "needs 16 members of 1 GPU in one complete leaf; best leaf-2 has room for 10 (node-3 in use)");
 	expect(10, 2, "",
-	       "needs 10 members of 2 GPUs in 2 adjacent leaves; best run leaf-1..leaf-2 has room for 9 (2 nodes in use)");
+	       "needs 10 members of 2 GPUs in 2 adjacent leaves; best run leaf-1..leaf-2 has room for 9 (2 nodes in "
+	       "use)");
 }
 
 static void test_adjacent_spines(void)
@@ -113,9 +115,10 @@ static void test_every_cause_is_named_once_or_counted(void)
 	unhealthy(c, "node-5", 0x02); /* in use comes before sick */
 	occupy_by_count(c, "node-6", 1);
 	plan(c, &(struct wanted){.name = "a", .members = 9, .gpus = 8, .room = room});
-	TEST_ASSERT_EQUAL_STRING("needs 9 nodes in one leaf; best leaf-1 has 3 free (node-1 cordoned, 2 nodes not ready, "
-				 "node-4 with unhealthy GPUs, 2 nodes in use, node-10 ruled out by other constraints)",
-				 c->text);
+	TEST_ASSERT_EQUAL_STRING(
+		"needs 9 nodes in one leaf; best leaf-1 has 3 free (node-1 cordoned, 2 nodes not ready, "
+		"node-4 with unhealthy GPUs, 2 nodes in use, node-10 ruled out by other constraints)",
+		c->text);
 }
 
 static void test_a_run_across_a_slow_link_is_not_the_best(void)
@@ -140,8 +143,9 @@ static void test_members_of_several_sizes(void)
 	const uint32_t sizes[] = {8, 4, 4}, many[] = {8, 8, 8, 8, 4};
 	occupy(c, "node-1", 0x1f);
 	occupy(c, "node-3", 0x1f);
-	expect_sizes(sizes, 3, "",
-		     "needs 3 members with 16 GPUs in one complete leaf; the cluster has 22 free GPUs (2 nodes in use)");
+	expect_sizes(
+		sizes, 3, "",
+		"needs 3 members with 16 GPUs in one complete leaf; the cluster has 22 free GPUs (2 nodes in use)");
 	expect_sizes(many, 5, "", "never fits: needs 5 members with 36 GPUs; the cluster could hold 32 GPUs at best");
 }
 
@@ -209,7 +213,8 @@ static void test_placed_says_where_in_numbers_and_which_rule(void)
 	expect(8, 8, "", "8 members on 8 nodes in 4 leaves under 2 spines; rule adjacent spines met");
 	expect(2, 8, "topology-mode=Ignore", "2 members on 2 nodes in 1 leaf under 1 spine");
 	expect(2, 8, "preferred-domain=leaf-9",
-	       "2 members on 2 nodes in 1 leaf under 1 spine; rule complete leaf met; preferred-domain is not in the fabric");
+	       "2 members on 2 nodes in 1 leaf under 1 spine; rule complete leaf met; preferred-domain is not in the "
+	       "fabric");
 	expect(1, 0, "", "no member asks for GPUs");
 	cluster("spine:1 leaf:2 node:3 gpu:8");
 	expect(2, 8, "", "2 members on 2 nodes in 1 leaf under 1 spine; rule same leaf met");
@@ -223,7 +228,8 @@ static void test_relaxed_names_the_rule_that_was_missed(void)
 	       "2 members on 2 nodes in 2 leaves under 1 spine; rule adjacent leaves relaxed");
 	node_remove(c, slot_of(c, "node-2"));
 	expect(2, 8, "",
-	       "2 members on 2 nodes in 2 leaves under 1 spine; rule adjacent spines relaxed; the fabric could never meet it");
+	       "2 members on 2 nodes in 2 leaves under 1 spine; rule adjacent spines relaxed; the fabric could never "
+	       "meet it");
 }
 
 static void test_pinned_members_are_part_of_the_numbers(void)

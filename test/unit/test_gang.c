@@ -185,8 +185,7 @@ static void test_after_a_restart_the_rest_waits_for_each_other_around_the_bound(
 {
 	struct frond_key gang = key_of("a", UINT64_MAX);
 	uint32_t slot = slot_of(c, "node-2");
-	TEST_ASSERT_EQUAL_INT32(FROND_OK,
-				pod_try(c, member("a", 0), slot, 8, allocated(c, slot, 0xff), "ns/a", gang));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), slot, 8, allocated(c, slot, 0xff), "ns/a", gang));
 	const uint32_t pinned[] = {slot, FROND_NONE, FROND_NONE};
 	place(c, &(struct wanted){.name = "a", .members = 3, .gpus = 8, .pinned = pinned});
 	TEST_ASSERT_EQUAL_STRING("node-2 node-1 node-3", spots(c));
@@ -218,6 +217,25 @@ static void test_pods_of_others_are_in_no_gang(void)
 	check(c);
 }
 
+static void test_many_gangs_come_and_go_in_any_order(void)
+{
+	enum { MANY = 500 };
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < MANY; i++) {
+			struct frond_key key = {3, i + 1};
+			TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, key, i % 8, 0, "", "", key));
+		}
+		TEST_ASSERT_EQUAL_UINT32(MANY, stats(c).gangs);
+		for (uint32_t i = 0; i < MANY; i++) {
+			struct frond_key key = {3, (round == 0 ? i : i * 7 % MANY) + 1};
+			TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &key));
+			if (i % 50 == 0)
+				check(c);
+		}
+		TEST_ASSERT_EQUAL_UINT32(0, stats(c).gangs);
+	}
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -236,5 +254,6 @@ int main(void)
 	RUN_TEST(test_after_a_restart_the_rest_waits_for_each_other_around_the_bound);
 	RUN_TEST(test_a_removed_node_takes_its_members_out_of_their_gang);
 	RUN_TEST(test_pods_of_others_are_in_no_gang);
+	RUN_TEST(test_many_gangs_come_and_go_in_any_order);
 	return UNITY_END();
 }

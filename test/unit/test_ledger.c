@@ -122,7 +122,8 @@ static void test_the_ledger_takes_exactly_its_limit_and_then_refuses(void)
 	for (uint64_t pod = 1; pod <= PODS; pod++)
 		enter(pod, 0, 1u << pod, 0);
 	uint32_t at = 77;
-	int32_t code = ledger_enter(&ledger, (struct frond_key){7, 99}, HOLD_BOUND, 0, 1, 0, FROND_NONE, FROND_NONE, &at);
+	int32_t code =
+		ledger_enter(&ledger, (struct frond_key){7, 99}, HOLD_BOUND, 0, 1, 0, FROND_NONE, FROND_NONE, &at);
 	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, code);
 	TEST_ASSERT_EQUAL_UINT32(77, at);
 	TEST_ASSERT_EQUAL_HEX32(0x3e, nodes[0].held); /* nothing has changed */

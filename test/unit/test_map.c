@@ -59,8 +59,7 @@ static void test_letters_are_owners_in_order_of_appearance(void)
 	bind("a", 1, "node-2", 0xc, "ns/first");
 	bind("d", 0, "node-3", 0x1, "ns/single");
 	expect(false, "spine-1\n"
-		      "  leaf-1      node-1 .AA.   node-2 BBAA   node-3 C...\n" KEY
-		      "A ns/first: 4 GPUs on 2 nodes\n"
+		      "  leaf-1      node-1 .AA.   node-2 BBAA   node-3 C...\n" KEY "A ns/first: 4 GPUs on 2 nodes\n"
 		      "B ns/second: 2 GPUs on 1 node\n"
 		      "C ns/single: 1 GPU on 1 node\n");
 }
@@ -75,9 +74,9 @@ static void test_the_state_of_nodes_and_gpus_is_shown(void)
 	bind("a", 0, "node-4", 0x2, "ns/a");
 	unhealthy(c, "node-4", 0x2); /* whoever holds it is more interesting */
 	occupy_by_count(c, "node-4", 7);
-	expect(false, "spine-1\n"
-		      "  leaf-1      node-1-....   node-2!....   node-3 x#.x   node-4 #A##\n" KEY
-		      "A ns/a: 1 GPU on 1 node\n");
+	expect(false,
+	       "spine-1\n"
+	       "  leaf-1      node-1-....   node-2!....   node-3 x#.x   node-4 #A##\n" KEY "A ns/a: 1 GPU on 1 node\n");
 }
 
 static void test_nodes_without_a_leaf_come_last(void)

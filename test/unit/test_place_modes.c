@@ -164,17 +164,29 @@ static void test_distributed_counts_one_node_per_member_but_does_not_demand_it(v
 	occupy(c, "node-1", 0xff);
 	expect(4, 1, "placement-strategy=distributed", "leaf-1:2 leaf-2:2"); /* two on node-2 */
 	TEST_ASSERT_EQUAL_STRING("node-2 node-2 node-3 node-3", spots(c)); /* two anyway, so no more nodes than that */
-	expect(9, 1, "placement-strategy=distributed", "leaf-1:3 leaf-2:6"); /* the cluster has fewer nodes than members */
+	expect(9, 1, "placement-strategy=distributed",
+	       "leaf-1:3 leaf-2:6"); /* the cluster has fewer nodes than members */
+}
+
+static void test_distributed_over_spines_uses_no_more_leaves_than_it_has_members(void)
+{
+	cluster("spine:2 leaf:3 node:1 gpu:8");
+	expect(4, 1, "placement-strategy=distributed", "leaf-1:1 leaf-2:1 leaf-3:1 leaf-4:1");
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_ADJACENT_SPINES, c->plan.rule);
+	occupy(c, "node-2", 0xff); /* leaf-1 and leaf-3 are two runs: one of them is out */
+	expect(4, 1, "placement-strategy=distributed", "leaf-1:1 leaf-4:1 leaf-5:1 leaf-6:1");
+	occupy(c, "node-5", 0xff);
+	expect(4, 1, "placement-strategy=distributed", "leaf-1:2 leaf-4:2");
 }
 
 static void test_the_other_strategies_take_what_breaks_up_least(void)
 {
 	cluster("spine:1 leaf:4 node:2 gpu:8");
 	expect(2, 8, "", "leaf-1:2");
-	occupy(c, "node-6", 0xff); /* leaf-3 */
-	expect(1, 8, "", "leaf-3:1");  /* no whole leaf is broken up */
+	occupy(c, "node-6", 0xff);    /* leaf-3 */
+	expect(1, 8, "", "leaf-3:1"); /* no whole leaf is broken up */
 	expect(1, 4, "", "leaf-3:1");
-	occupy(c, "node-7", 0x03); /* leaf-4 is in use as well; node-7 has six left, node-8 eight */
+	occupy(c, "node-7", 0x03);    /* leaf-4 is in use as well; node-7 has six left, node-8 eight */
 	expect(1, 6, "", "leaf-4:1"); /* no whole node is broken up */
 	expect(1, 8, "", "leaf-3:1"); /* nothing is left there */
 	expect(2, 8, "", "leaf-1:2");
@@ -308,13 +320,16 @@ static void test_with_slow_links_everywhere_nothing_wider_than_a_leaf_fits(void)
 		"kind: Fabric\n"
 		"defaults: {gpus: 8}\n"
 		"spines:\n"
-		"- {name: s, leaves: [{name: l1, uplinkGbps: 100, nodes: [a1]}, {name: l2, uplinkGbps: 100, nodes: [b1, b2]}]}\n");
+		"- {name: s, leaves: [{name: l1, uplinkGbps: 100, nodes: [a1]}, {name: l2, uplinkGbps: 100, nodes: "
+		"[b1, b2]}]}\n");
 	expect(2, 8, "network-bandwidth=200Gb", "l2:2");
 	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, ask(3, 8, "network-bandwidth=200Gb"));
 	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, ask(3, 8, "network-bandwidth=200Gb topology-mode=Ignore"));
 	const uint32_t sizes[] = {8, 8, 4};
-	plan(c, &(struct wanted){
-			.name = "a", .members = 3, .sizes = sizes, .wishes = "network-bandwidth=200Gb topology-mode=Ignore"});
+	plan(c, &(struct wanted){.name = "a",
+				 .members = 3,
+				 .sizes = sizes,
+				 .wishes = "network-bandwidth=200Gb topology-mode=Ignore"});
 	TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_NEVER, c->plan.outcome, c->text);
 	expect(3, 8, "network-bandwidth=100Gb", "l1:1 l2:2");
 }
@@ -354,7 +369,8 @@ static void test_latency_sensitive_wider_than_a_leaf_is_refused(void)
 {
 	cluster("spine:1 leaf:2 node:4 gpu:8");
 	TEST_ASSERT_EQUAL_UINT32(FROND_REFUSED, ask(5, 8, "latency-sensitive=true"));
-	TEST_ASSERT_EQUAL_STRING("latency-sensitive asks for one leaf at most, but 5 nodes never fit in one leaf", c->text);
+	TEST_ASSERT_EQUAL_STRING("latency-sensitive asks for one leaf at most, but 5 nodes never fit in one leaf",
+				 c->text);
 	TEST_ASSERT_EQUAL_UINT64(1, stats(c).refused);
 }
 
@@ -387,6 +403,7 @@ int main(void)
 	RUN_TEST(test_strategies_differ_in_how_they_fill_a_leaf);
 	RUN_TEST(test_distributed_spreads_over_the_leaves_that_its_rule_allows);
 	RUN_TEST(test_distributed_counts_one_node_per_member_but_does_not_demand_it);
+	RUN_TEST(test_distributed_over_spines_uses_no_more_leaves_than_it_has_members);
 	RUN_TEST(test_the_other_strategies_take_what_breaks_up_least);
 	RUN_TEST(test_positions_break_ties);
 	RUN_TEST(test_relaxed_gangs_take_few_spines_then_few_leaves_then_few_runs);

@@ -57,7 +57,8 @@ static const char *ordered(const struct wanted *w)
 
 static void expect(uint32_t gpus, const char *wishes, const char *nodes)
 {
-	TEST_ASSERT_EQUAL_STRING(nodes, ordered(&(struct wanted){.name = "p", .members = 1, .gpus = gpus, .wishes = wishes}));
+	TEST_ASSERT_EQUAL_STRING(nodes,
+				 ordered(&(struct wanted){.name = "p", .members = 1, .gpus = gpus, .wishes = wishes}));
 }
 
 static void test_all_nodes_in_fabric_order_when_nothing_tells_them_apart(void)
@@ -125,7 +126,8 @@ static void test_slow_nodes_capped_leaves_room_and_only_slot_count(void)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 0, "node-1", 8, 0, 0, 100, NULL, NULL));
 	expect(4, "network-bandwidth=200Gb", "node-2 node-3 node-4");
 	struct frond_room room[8] = {{1, 1}, {0, 1}, {1, 1}, {0, 0}};
-	TEST_ASSERT_EQUAL_STRING("node-1 node-3", ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .room = room}));
+	TEST_ASSERT_EQUAL_STRING("node-1 node-3",
+				 ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .room = room}));
 	TEST_ASSERT_EQUAL_STRING("node-3", ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .only = 3}));
 }
 
@@ -156,7 +158,8 @@ static void test_the_first_in_order_is_what_plan_takes_in_every_mode_and_strateg
 {
 	static const char *const modes[] = {"Required", "Preferred", "Ignore"};
 	static const char *const strategies[] = {"balanced", "consolidated", "distributed"};
-	static const char *const more[] = {"", " preferred-domain=leaf-2", " preferred-domain=spine-2", " latency-sensitive=true"};
+	static const char *const more[] = {"", " preferred-domain=leaf-2", " preferred-domain=spine-2",
+					   " latency-sensitive=true"};
 	const char *text = getenv("FROND_SEED");
 	uint64_t seed = text == NULL ? 7 : strtoull(text, NULL, 0);
 	printf("seed %llu\n", (unsigned long long)seed);

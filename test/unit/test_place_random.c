@@ -68,20 +68,22 @@ static const uint32_t speeds[] = {0, 0, 100, 200, 400};
 static void make_cluster(void)
 {
 	char fabric[8192], args[256] = "";
-	int at = snprintf(fabric, sizeof fabric, "{\"apiVersion\":\"topology.scheduler/v1alpha1\",\"kind\":\"Fabric\",\"spines\":[");
+	int at = snprintf(fabric, sizeof fabric,
+			  "{\"apiVersion\":\"topology.scheduler/v1alpha1\",\"kind\":\"Fabric\",\"spines\":[");
 	bool fast = percent(50);
 	memset(&m, 0, sizeof m);
 	for (uint32_t spine = 0, spines = 1 + below(SPINES); spine < spines; spine++) {
-		at += snprintf(fabric + at, sizeof fabric - (size_t)at, "%s{\"name\":\"s%u\",\"leaves\":[", spine > 0 ? "," : "",
-			       (unsigned)spine);
+		at += snprintf(fabric + at, sizeof fabric - (size_t)at, "%s{\"name\":\"s%u\",\"leaves\":[",
+			       spine > 0 ? "," : "", (unsigned)spine);
 		for (uint32_t i = 0, leaves = 1 + below(3); i < leaves; i++) {
 			uint32_t leaf = m.leaves++, speed = fast ? 0 : speeds[below(5)];
 			m.spine[leaf] = spine;
 			m.leaf_uplink[leaf] = speed;
-			at += snprintf(fabric + at, sizeof fabric - (size_t)at, "%s{\"name\":\"l%u\",", i > 0 ? "," : "",
-				       (unsigned)leaf);
+			at += snprintf(fabric + at, sizeof fabric - (size_t)at, "%s{\"name\":\"l%u\",",
+				       i > 0 ? "," : "", (unsigned)leaf);
 			if (speed > 0)
-				at += snprintf(fabric + at, sizeof fabric - (size_t)at, "\"uplinkGbps\":%u,", (unsigned)speed);
+				at += snprintf(fabric + at, sizeof fabric - (size_t)at, "\"uplinkGbps\":%u,",
+					       (unsigned)speed);
 			at += snprintf(fabric + at, sizeof fabric - (size_t)at, "\"nodes\":[");
 			for (uint32_t n = 0, nodes = below(4); n < nodes && m.nodes < NODES - 2; n++) {
 				at += snprintf(fabric + at, sizeof fabric - (size_t)at, "%s\"n%u\"", n > 0 ? "," : "",
@@ -251,7 +253,8 @@ static void check_caps(const struct gang *gang, const uint32_t *members_on, cons
 		}
 		for (uint32_t i = 0; i < gang->want.members; i++)
 			gpus += gang->sizes[i] > 0 && m.node[c->places[i].slot].leaf == leaf ? gang->sizes[i] : 0;
-		HOLDS(m.max_nodes == 0 || nodes <= m.max_nodes || fresh_nodes == 0); /* pinned ones may be over it already */
+		HOLDS(m.max_nodes == 0 || nodes <= m.max_nodes ||
+		      fresh_nodes == 0); /* pinned ones may be over it already */
 		HOLDS(m.max_gpus == 0 || gpus <= m.max_gpus || fresh == 0);
 	}
 }

@@ -236,9 +236,10 @@ static void test_over_several_spines_each_has_one_run_and_few_leaves(void)
 		"defaults: {gpus: 8}\n"
 		"spines:\n"
 		"- {name: s1, leaves: [{name: l1, nodes: [a1]}, {name: l2, nodes: [a2, a3, a4]}]}\n"
-		"- {name: s2, leaves: [{name: l3, nodes: [b1, b2]}, {name: l4, nodes: [b3]}, {name: l5, nodes: [b4]}]}\n");
+		"- {name: s2, leaves: [{name: l3, nodes: [b1, b2]}, {name: l4, nodes: [b3]}, {name: l5, nodes: "
+		"[b4]}]}\n");
 	expect(5, 8, "", FROND_RULE_ADJACENT_SPINES, "l2:3 l3:2"); /* two leaves suffice */
-	occupy(c, "b3", 0xff); /* l3 and l5 are two runs now */
+	occupy(c, "b3", 0xff);                                     /* l3 and l5 are two runs now */
 	expect(6, 8, "", FROND_RULE_ADJACENT_SPINES, "l1:1 l2:3 l3:2");
 	expect_waits(7, 8, FROND_RULE_ADJACENT_SPINES);
 }
@@ -291,7 +292,8 @@ static void test_a_leaf_that_holds_nobody_parts_its_neighbours(void)
 		"kind: Fabric\n"
 		"defaults: {gpus: 8}\n"
 		"spines:\n"
-		"- {name: s, leaves: [{name: l1, nodes: [a1, a2]}, {name: l2, nodes: []}, {name: l3, nodes: [c1, c2]}]}\n");
+		"- {name: s, leaves: [{name: l1, nodes: [a1, a2]}, {name: l2, nodes: []}, {name: l3, nodes: [c1, "
+		"c2]}]}\n");
 	plan(c, &(struct wanted){.name = "a", .members = 4, .gpus = 8});
 	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_RELAXED | FROND_PLAN_SHAPELESS, c->plan.flags);
 	TEST_ASSERT_EQUAL_STRING("l1:2 l3:2", leaves(c));

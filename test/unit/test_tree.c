@@ -293,8 +293,7 @@ static void test_a_preset_reads_its_own_labels_and_no_others(void)
 	engine_make(c, 4, 8, "{\"topology\":{\"preset\":\"topograph-legacy\"}}", "");
 	put(0, "n1", "leaf-1", "spine-1"); /* the labels of another preset */
 	put_labelled(1, "n2", "network.topology.nvidia.com/leaf", "leaf-1");
-	expect(" none(n1 n2)",
-	       "leaf leaf-1 has no spine label on node n2; 1 node is scheduled without topology\n");
+	expect(" none(n1 n2)", "leaf leaf-1 has no spine label on node n2; 1 node is scheduled without topology\n");
 }
 
 /* ---- the fabric file -------------------------------------------------------------------------------------------- */

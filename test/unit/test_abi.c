@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bad input to every function of the table that changes something: it is refused, and nothing has changed. */
+#include "cluster.h"
+
+static struct cluster *c;
+static char before[CLUSTER_TEXT];
+static uint64_t generation;
+
+void setUp(void)
+{
+	c = cluster_make("spine:1 leaf:2 node:2 gpu:8", "");
+	occupy(c, "node-1", 0x01);
+	place(c, &(struct wanted){.name = "held", .members = 1, .gpus = 4});
+}
+
+void tearDown(void)
+{
+	cluster_free(c);
+}
+
+static void remember(void)
+{
+	strcpy(before, dump(c));
+	generation = stats(c).generation;
+}
+
+static void unchanged(void)
+{
+	TEST_ASSERT_EQUAL_STRING(before, dump(c));
+	TEST_ASSERT_EQUAL_UINT64(generation, stats(c).generation);
+	check(c);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+static void test_size_of_answers_zero_for_limits_out_of_range(void)
+{
+	static const struct frond_limits wrong[] = {
+		{0, 1, 0, 0},
+		{1, 0, 0, 0},
+		{FROND_NODES_MAX + 1, 1, 0, 0},
+		{1, (1u << 24) + 1, 0, 0},
+		{1, 1, 0, 1},
+		{1, 1, (1u << 30) + 1, 0},
+	};
+	for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		TEST_ASSERT_EQUAL_UINT64(0, abi->size_of(&wrong[i]));
+	struct frond_limits limits = {.nodes = 1, .pods = 1};
+	uint64_t least = abi->size_of(&limits);
+	TEST_ASSERT_NOT_EQUAL(0, least);
+	limits = (struct frond_limits){.nodes = FROND_NODES_MAX, .pods = 1u << 24, .text_bytes = 1u << 30};
+	TEST_ASSERT_TRUE(abi->size_of(&limits) > least);
+	limits = (struct frond_limits){.nodes = 1000, .pods = 10000};
+	TEST_ASSERT_TRUE(abi->size_of(&limits) < 32u << 20);
+}
+
+static void create(int32_t expected, void *mem, uint64_t bytes, const struct frond_limits *limits, const char *args,
+		   const char *fabric, const char *part)
+{
+	frond_engine *engine = NULL;
+	int32_t code = abi->create(mem, bytes, limits, args, (uint32_t)strlen(args), fabric, (uint32_t)strlen(fabric),
+				   &engine, c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(expected, code, c->text);
+	TEST_ASSERT_EQUAL(code == FROND_OK, engine != NULL);
+	TEST_ASSERT_NOT_NULL_MESSAGE(strstr(c->text, part), c->text);
+}
+
+static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
+{
+	const struct frond_limits limits = {.nodes = 2, .pods = 2}, wrong = {.nodes = 0, .pods = 2};
+	uint64_t bytes = abi->size_of(&limits);
+	char *mem = aligned_alloc(16, (bytes + 31) / 16 * 16);
+	TEST_ASSERT_NOT_NULL(mem);
+	create(FROND_OK, mem, bytes, &limits, "", "", "");
+	create(FROND_OK, mem, bytes, &limits, "{}", "spine:1 leaf:2 node:1 gpu:8", "");
+	create(FROND_LIMIT, mem, bytes, &wrong, "", "", "a limit is out of range");
+	create(FROND_BAD, NULL, bytes, &limits, "", "", "too small or not aligned to 16");
+	create(FROND_BAD, mem + 8, bytes, &limits, "", "", "too small or not aligned to 16");
+	create(FROND_BAD, mem, bytes - 1, &limits, "", "", "too small or not aligned to 16");
+	create(FROND_BAD, mem, bytes, &limits, "{\"nonsense\":1}", "", "nonsense");
+	create(FROND_BAD, mem, bytes, &limits, "[", "", "args");
+	create(FROND_BAD, mem, bytes, &limits, "", "spine:1 leaf:2", "line 1: node");
+	create(FROND_BAD, mem, bytes, &limits, "", "kind: Nothing\n", "kind");
+	create(FROND_LIMIT, mem, bytes, &limits, "", "spine:1 leaf:1 node:3 gpu:8", "more nodes");
+	for (uint32_t text = 6; text < 19; text += 6) { /* room for no name, for the spine's, for the leaf's too */
+		const struct frond_limits short_of = {.nodes = 2, .pods = 2, .text_bytes = text};
+		create(FROND_LIMIT, mem, bytes, &short_of, "", "spine:1 leaf:1 node:1 gpu:8", "names than the engine");
+	}
+	create(FROND_OK, mem, bytes, &limits, "", "", "");
+	free(mem);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
+
+static struct frond_node good_node(void)
+{
+	return (struct frond_node){.slot = 4, .gpus = 8, .name = {0, 5}};
+}
+
+static void put_node(int32_t expected, struct frond_node node, const struct frond_pair *labels, uint32_t count)
+{
+	static const char in[] = "node-0123456789";
+	int32_t code =
+		abi->node_put(c->engine, &node, labels, count, in, sizeof in - 1, c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(expected, code, c->text);
+	TEST_ASSERT_EQUAL(expected != FROND_OK, c->len > 0);
+	check(c);
+}
+
+static void test_node_put_refuses_what_a_node_cannot_be(void)
+{
+	remember();
+	struct frond_node node = good_node();
+	node.slot = c->limits.nodes;
+	put_node(FROND_BAD, node, NULL, 0);
+	node.slot = FROND_NONE;
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.gpus = 17;
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.unhealthy_mask = 0x100;
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.flags = 4;
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.reserved = 1;
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.name = (struct frond_span){0, 0};
+	put_node(FROND_BAD, node, NULL, 0);
+	node.name = (struct frond_span){14, 2};
+	put_node(FROND_BAD, node, NULL, 0);
+	node.name = (struct frond_span){FROND_NONE, 2};
+	put_node(FROND_BAD, node, NULL, 0);
+	node.name = (struct frond_span){1, FROND_NONE};
+	put_node(FROND_BAD, node, NULL, 0);
+	node.name = (struct frond_span){0, 6}; /* node-0 is new, node-1 is taken */
+	const struct frond_pair outside[] = {{{0, 1}, {0, 1}}, {{15, 1}, {0, 1}}};
+	put_node(FROND_BAD, node, outside, 2);
+	const struct frond_pair outside_too[] = {{{0, 1}, {3, 13}}};
+	put_node(FROND_BAD, node, outside_too, 1);
+	unchanged();
+	node.gpus = 16;
+	node.unhealthy_mask = 0xffff;
+	node.flags = 3;
+	put_node(FROND_OK, node, outside, 1);
+}
+
+static void test_a_name_is_in_one_slot_only(void)
+{
+	remember();
+	TEST_ASSERT_EQUAL_INT32(FROND_BAD, node_try(c, 5, "node-1", 8, 0, 0, 0, NULL, NULL));
+	TEST_ASSERT_EQUAL_STRING("node node-1 is in slot 0 already", c->text);
+	unchanged();
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 5, "leaf-1", 8, 0, 0, 0, NULL, NULL)); /* a leaf is no node */
+	check(c);
+}
+
+static void test_names_have_253_bytes_at_most(void)
+{
+	char name[256];
+	memset(name, 'n', sizeof name);
+	name[FROND_NAME_MAX + 1] = 0;
+	remember();
+	TEST_ASSERT_EQUAL_INT32(FROND_BAD, node_try(c, 5, name, 8, 0, 0, 0, NULL, NULL));
+	TEST_ASSERT_EQUAL_INT32(FROND_BAD, node_try(c, 5, "ok", 8, 0, 0, 0, name, "s"));
+	unchanged();
+	name[FROND_NAME_MAX] = 0;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 5, name, 8, 0, 0, 0, name, name + 1));
+	check(c);
+}
+
+static void test_node_put_refuses_when_there_is_no_room_for_names(void)
+{
+	struct cluster *small = calloc(1, sizeof *small), *kept = c;
+	TEST_ASSERT_NOT_NULL(small);
+	c = small;
+	engine_make(c, 4, 1, "", "");
+	free(c->mem);
+	c->limits.text_bytes = 24;
+	uint64_t bytes = abi->size_of(&c->limits);
+	c->mem = aligned_alloc(16, (bytes + 15) / 16 * 16);
+	create(FROND_OK, c->mem, bytes, &c->limits, "", "", "");
+	int32_t code = abi->create(c->mem, bytes, &c->limits, "", 0, "", 0, &c->engine, c->text, CLUSTER_TEXT, &c->len);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+	node_put(c, 0, "node-1", 8, "leaf", "spine"); /* 15 of 24 bytes */
+	remember();
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, 1, "a-longer-name", 8, 0, 0, 0, "leaf", "spine"));
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, 0, "node-1", 4, 0, 0, 0, "leaf", "another-spine"));
+	unchanged();
+	node_put(c, 1, "node-2", 8, "leaf", "spine");
+	for (int i = 0; i < 100; i++) { /* refused names leave nothing behind */
+		TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, 2, "n", 8, 0, 0, 0, "leaf-that-is-long", "sp"));
+		check(c);
+	}
+	node_put(c, 2, "n-3", 8, "leaf", "spine");
+	cluster_free(small);
+	c = kept;
+}
+
+static void test_node_remove_knows_its_nodes(void)
+{
+	remember();
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->node_remove(c->engine, 4));
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->node_remove(c->engine, c->limits.nodes));
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->node_remove(c->engine, FROND_NONE));
+	unchanged();
+	node_remove(c, 0);
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->node_remove(c->engine, 0));
+}
+
+/* ---- pods ------------------------------------------------------------------------------------------------------- */
+
+static void put_pod(int32_t expected, struct frond_key pod, uint32_t slot, uint32_t gpus,
+		    struct frond_span allocated_span, struct frond_span name)
+{
+	struct frond_pod record = {.pod = pod, .slot = slot, .gpus = gpus, .allocated = allocated_span, .name = name};
+	int32_t code = abi->pod_put(c->engine, &record, "0123456789", 10, c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(expected, code, c->text);
+	TEST_ASSERT_EQUAL(expected != FROND_OK, c->len > 0);
+	check(c);
+}
+
+static void test_pod_put_refuses_what_a_pod_cannot_be(void)
+{
+	const struct frond_key pod = {3, 3}, zero = {0, 0};
+	const struct frond_span none = {0, 0};
+	remember();
+	put_pod(FROND_BAD, zero, 0, 1, none, none);
+	put_pod(FROND_BAD, pod, 0, 1, (struct frond_span){5, 6}, none);
+	put_pod(FROND_BAD, pod, 0, 1, none, (struct frond_span){11, 0});
+	put_pod(FROND_BAD, pod, 0, 1, none, (struct frond_span){4, FROND_NONE});
+	put_pod(FROND_UNKNOWN, pod, 4, 1, none, none);
+	put_pod(FROND_UNKNOWN, pod, c->limits.nodes, 1, none, none);
+	put_pod(FROND_UNKNOWN, pod, FROND_NONE, 1, none, none);
+	put_pod(FROND_BAD, pod, 0, (1u << 16) + 1, none, none);
+	unchanged();
+	put_pod(FROND_OK, pod, 0, 1u << 16, none, none);
+	put_pod(FROND_OK, pod, 0, 0, none, (struct frond_span){10, 0});
+}
+
+static void by_count(const char *list, uint32_t gpus)
+{
+	struct frond_stats old = stats(c);
+	const struct frond_key pod = {3, 3};
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 1, gpus, list, "", (struct frond_key){0, 0}));
+	check(c);
+	TEST_ASSERT_EQUAL_UINT32_MESSAGE(old.gpus_by_count + gpus, stats(c).gpus_by_count, list);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &pod));
+}
+
+static void test_a_list_of_devices_that_is_not_ours_is_held_by_count(void)
+{
+	by_count("", 2);
+	by_count("GPU-11111111-2222-3333-4444-555555555555", 1);
+	by_count("node-1-gpu-0", 1); /* another node's */
+	by_count("node-2-gpu-8", 1); /* it has eight */
+	by_count("node-2-gpu-", 1);
+	by_count("node-2-gpu-0001", 1);
+	by_count("node-2-gpu-99999999999", 1);
+	by_count("node-2-gpu-1,node-2-gpu-1", 2);
+	by_count("node-2-gpu-1 node-2-gpu-2", 2);
+	by_count("node-2-gpu-1,node-2-gpu-2", 1); /* the limits are the truth */
+	by_count("node-2-gpu-1", 2);
+	by_count("node-2", 1);
+	const struct frond_key pod = {3, 3};
+	int32_t code = pod_try(c, pod, 1, 2, "node-2-gpu-7,node-2-gpu-5", "", (struct frond_key){0, 0});
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+	TEST_ASSERT_EQUAL_UINT32(0, stats(c).gpus_by_count);
+}
+
+static void test_a_full_ledger_refuses_pods_and_reservations(void)
+{
+	struct cluster *small = calloc(1, sizeof *small), *kept = c;
+	TEST_ASSERT_NOT_NULL(small);
+	c = small;
+	engine_make(c, 1, 2, "", "");
+	node_put(c, 0, "n", 8, "l", "s");
+	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 1});
+	remember();
+	plan(c, &(struct wanted){.name = "b", .members = 2, .gpus = 1});
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, abi->reserve(c->engine, &c->request, c->members, c->places));
+	unchanged();
+	place(c, &(struct wanted){.name = "b", .members = 1, .gpus = 1});
+	remember();
+	const struct frond_key pod = {3, 3};
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, pod_try(c, pod, 0, 1, "n-gpu-7", "ns/x", pod));
+	TEST_ASSERT_EQUAL_STRING("no room for further pods", c->text);
+	unchanged();
+	struct frond_key known = key_of("b", 1); /* one that it knows may change */
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, known, 0, 1, "n-gpu-7", "ns/b", known));
+	check(c);
+	cluster_free(small);
+	c = kept;
+}
+
+/* ---- requests --------------------------------------------------------------------------------------------------- */
+
+static struct frond_request request;
+static struct frond_member members[3];
+
+static void good_request(void)
+{
+	request = (struct frond_request){.gang = {9, 9},
+					 .members = 3,
+					 .min_member = 3,
+					 .gpus_desired = 6,
+					 .only_slot = FROND_NONE,
+					 .name = {0, 4}};
+	for (uint32_t i = 0; i < 3; i++)
+		members[i] = (struct frond_member){.pod = {9, i + 1}, .rank = i, .gpus = 2, .pinned_slot = FROND_NONE};
+}
+
+static void ask(int32_t expected)
+{
+	uint16_t position[8];
+	int32_t code = abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, &c->plan, c->places, c->text,
+				 CLUSTER_TEXT - 1, &c->len);
+	TEST_ASSERT_EQUAL_INT32(expected, code);
+	TEST_ASSERT_NOT_EQUAL(0, c->len);
+	request.members = request.members == 3 ? 1 : request.members;
+	request.gpus_desired = 2;
+	code = abi->order(c->engine, &request, members, NULL, "name", 4, NULL, &c->plan, position, c->text,
+			  CLUSTER_TEXT - 1, &c->len);
+	TEST_ASSERT_EQUAL_INT32(expected, code);
+	TEST_ASSERT_NOT_EQUAL(0, c->len);
+	good_request();
+}
+
+static void test_plan_and_order_refuse_malformed_requests(void)
+{
+	good_request();
+	remember();
+	ask(FROND_OK);
+	request.gang = (struct frond_key){0, 0};
+	ask(FROND_BAD);
+	request.members = 0;
+	ask(FROND_BAD);
+	request.age_ms = -1;
+	ask(FROND_BAD);
+	request.name = (struct frond_span){0, 5};
+	ask(FROND_BAD);
+	request.name = (struct frond_span){FROND_NONE, 2};
+	ask(FROND_BAD);
+	request.only_slot = c->limits.nodes;
+	ask(FROND_BAD);
+	request.only_slot = c->limits.nodes - 1; /* nobody there: an answer */
+	ask(FROND_OK);
+	members[0].pod = (struct frond_key){0, 0};
+	ask(FROND_BAD);
+	unchanged();
+}
+
+static void test_plan_refuses_malformed_members(void)
+{
+	good_request();
+	remember();
+	static const uint32_t slots[] = {4, 8, FROND_NONE - 1};
+	for (uint32_t i = 0; i < 3; i++) {
+		members[2].pinned_slot = slots[i]; /* no node there, and out of range */
+		TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL,
+							     &c->plan, c->places, c->text, CLUSTER_TEXT, &c->len));
+	}
+	good_request();
+	members[1].rank = 5; /* before rank 2 */
+	TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, &c->plan,
+						     c->places, c->text, CLUSTER_TEXT, &c->len));
+	good_request();
+	members[1].rank = members[2].rank = 0; /* equal ranks are in order */
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, &c->plan,
+						    c->places, c->text, CLUSTER_TEXT, &c->len));
+	unchanged();
+}
+
+static void test_annotations_outside_their_text_are_refused(void)
+{
+	good_request();
+	request.annotations = 1;
+	const struct frond_pair pair = {{0, 4}, {4, 1}};
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, members, &pair, "name", 4, NULL, &c->plan,
+						    c->places, c->text, CLUSTER_TEXT, &c->len));
+	TEST_ASSERT_EQUAL_UINT32(FROND_REFUSED, c->plan.outcome);
+}
+
+static void test_order_is_for_one_pod_with_gpus(void)
+{
+	uint16_t position[8];
+	for (uint32_t i = 0; i < 3; i++) {
+		good_request();
+		request.members = i == 0 ? 2 : 1;
+		members[0].gpus = i == 1 ? 0 : 2;
+		members[0].pinned_slot = i == 2 ? 0 : FROND_NONE;
+		TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->order(c->engine, &request, members, NULL, "name", 4, NULL,
+							      &c->plan, position, c->text, CLUSTER_TEXT, &c->len));
+	}
+}
+
+int main(void)
+{
+	UNITY_BEGIN();
+	RUN_TEST(test_size_of_answers_zero_for_limits_out_of_range);
+	RUN_TEST(test_create_refuses_wrong_memory_limits_args_and_fabrics);
+	RUN_TEST(test_node_put_refuses_what_a_node_cannot_be);
+	RUN_TEST(test_a_name_is_in_one_slot_only);
+	RUN_TEST(test_names_have_253_bytes_at_most);
+	RUN_TEST(test_node_put_refuses_when_there_is_no_room_for_names);
+	RUN_TEST(test_node_remove_knows_its_nodes);
+	RUN_TEST(test_pod_put_refuses_what_a_pod_cannot_be);
+	RUN_TEST(test_a_list_of_devices_that_is_not_ours_is_held_by_count);
+	RUN_TEST(test_a_full_ledger_refuses_pods_and_reservations);
+	RUN_TEST(test_plan_and_order_refuse_malformed_requests);
+	RUN_TEST(test_plan_refuses_malformed_members);
+	RUN_TEST(test_annotations_outside_their_text_are_refused);
+	RUN_TEST(test_order_is_for_one_pod_with_gpus);
+	return UNITY_END();
+}
