@@ -120,7 +120,7 @@ down: ## stops what demo started
 # ---- proof ----------------------------------------------------------------------------------------------------------
 
 test: deps ## everything that CI runs; last line: N passed, N failed
-	@test/tools/test.sh
+	@setpriv --pdeathsig TERM -- test/tools/test.sh
 
 units: $(UNITS) build/san/frond-sim build/san/libfrond.so build/san/test/property/oracle # built by test.sh
 

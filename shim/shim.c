@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIBRARY "libfrond.so"
-#define SYMBOL "frond_abi_get"
+#define LIBRARY    "libfrond.so"
+#define SYMBOL     "frond_abi_get"
 #define PATH_BYTES 4096u
 
 static void say(char *text, size_t cap, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -77,7 +77,8 @@ static void *load(const char *path, char *found, size_t found_cap, char *text, s
 		(void)snprintf(found, found_cap, "%s", LIBRARY);
 		void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 		if (!handle)
-			say(text, cap, "engine library %s: not beside the program (%s) and not in the system's path: %s", LIBRARY,
+			say(text, cap,
+			    "engine library %s: not beside the program (%s) and not in the system's path: %s", LIBRARY,
 			    *near ? near : "its folder is unknown", dlerror());
 		return handle;
 	}
@@ -111,7 +112,8 @@ const struct frond_abi *shim_open(const char *path, char *text, size_t cap)
 		goto refuse;
 	}
 	if (abi->version != FROND_ABI_VERSION) {
-		say(text, cap, "engine library %s: version %u where %u is needed", found, abi->version, FROND_ABI_VERSION);
+		say(text, cap, "engine library %s: version %u where %u is needed", found, abi->version,
+		    FROND_ABI_VERSION);
 		goto refuse;
 	}
 	if (abi->size != sizeof(*abi)) {
@@ -130,7 +132,8 @@ void *shim_alloc(uint64_t bytes)
 {
 	if (bytes == 0 || bytes > SIZE_MAX)
 		return NULL;
-	return calloc(1, (size_t)bytes); /* aligned to max_align_t (16), and pages that are never touched cost nothing */
+	return calloc(1,
+		      (size_t)bytes); /* aligned to max_align_t (16), and pages that are never touched cost nothing */
 }
 
 void shim_free(void *mem)

@@ -10,15 +10,26 @@ mkdir -p "$reports"
 passed=0 failed=0 failures=()
 start=$SECONDS
 
-# Ends with us: whatever a suite started is in our process group or watches its parent.
-trap 'trap - TERM; kill -- -$$ 2>/dev/null; exit 130' INT TERM
+# However this run ends, what it started ends with it: a suite is told when we die, a test binary when its go command
+# dies, and a lab when its test binary does.
+trap 'exit 130' INT TERM
+together() {
+	if [ "$(type -t "$1")" = function ]; then
+		"$@" &
+	else
+		setpriv --pdeathsig TERM -- "$@" &
+	fi
+	wait $! # in the background, so that a signal is heard at once
+}
+gotest=(go test -json -count=1 -exec 'setpriv --pdeathsig KILL --')
 
 # suite NAME KIND COMMAND… — runs it, counts by KIND: unity, plain (last line "N passed, N failed"), go (go test -json),
 # check (one check, by exit code).
 suite() {
 	local name=$1 kind=$2 log=$reports/$1.log begin=$SECONDS code ok=0 bad=0
 	shift 2
-	"$@" >"$log" 2>&1
+	printf '%-28s ' "$name"
+	together "$@" >"$log" 2>&1
 	code=$?
 	case $kind in
 	unity)
@@ -40,7 +51,7 @@ suite() {
 	fi
 	passed=$((passed + ok))
 	failed=$((failed + bad))
-	printf '%-28s %5d passed %3d failed %4d s\n' "$name" "$ok" "$bad" $((SECONDS - begin))
+	printf '%5d passed %3d failed %4d s\n' "$ok" "$bad" $((SECONDS - begin))
 	if [ "$bad" != 0 ]; then
 		failures+=("$log")
 		if [ $kind = go ]; then
@@ -80,7 +91,7 @@ formatted() {
 }
 
 echo "C: building with address and undefined-behaviour sanitizers"
-make --no-print-directory -j2 engine units >"$reports/build-c.log" 2>&1 || {
+together make --no-print-directory -j2 engine units >"$reports/build-c.log" 2>&1 || {
 	tail -n 40 "$reports/build-c.log"
 	echo "the C build failed: $reports/build-c.log"
 	echo "0 passed, 1 failed"
@@ -98,14 +109,14 @@ suite oracle plain build/san/test/property/oracle --sim build/san/frond-sim --co
 
 echo "Go: building the programs (cold: about 10 minutes)"
 suite cgo check one_cgo
-if make --no-print-directory build 2>&1 | tee "$reports/build-go.log" && [ "${PIPESTATUS[0]}" = 0 ]; then
+if together make --no-print-directory build; then
 	suite vet check go vet ./...
-	suite go-race go go test -json -race -count=1 ./shim/... ./plugin/gangs/... ./plugin/workload/... ./plugin/mirror/... ./plugin/lab/...
-	suite go-host go go test -json -count=1 ./plugin/topologygpu/... ./plugin/cmd/...
-	suite e2e go go test -json -count=1 -timeout 20m ./test/e2e/...
+	suite go-race go "${gotest[@]}" -race ./shim/... ./plugin/gangs/... ./plugin/workload/... ./plugin/mirror/... ./plugin/lab/...
+	suite go-host go "${gotest[@]}" ./plugin/topologygpu/... ./plugin/cmd/...
+	suite e2e go "${gotest[@]}" -timeout 20m ./test/e2e/...
 else
+	echo "the Go build failed: see above"
 	failed=$((failed + 1))
-	failures+=("$reports/build-go.log")
 fi
 
 echo
