@@ -108,19 +108,13 @@ static void forget(struct place_work *work)
 	memset(work->take, 0, work->fabric->node_count * sizeof *work->take);
 }
 
-/* Runs fits() over a window; `distributed` first with as few members on a node as possible, by capacity with as few as
- * the whole cluster allows. Leaves nothing outside. */
+/* Runs fits() over a window, with per_node members on a node at most. Leaves nothing outside. */
 static bool try_window(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 {
 	forget(work);
 	if (today && pins_in(work, lo, hi) != work->pins)
 		return false;
-	uint32_t most = today ? FROND_GPUS_MAX : work->mixed_per_node;
-	uint32_t per_node = today && work->ask->strategy == STRATEGY_DISTRIBUTED ? 1 : most;
-	for (; per_node <= most; per_node++)
-		if (fits(work, lo, hi, today, per_node))
-			return true;
-	return false;
+	return fits(work, lo, hi, today, work->per_node);
 }
 
 static bool crosses_slow(const struct place_work *work, uint32_t lo, uint32_t hi)
@@ -208,9 +202,9 @@ bool place_mixed_rule(struct place_work *work)
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
 		answer->ever += work->cap[position];
 	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->ask->latency_sensitive;
-	work->mixed_per_node = spreads ? 1 : FROND_GPUS_MAX;
+	work->per_node = spreads ? 1 : FROND_GPUS_MAX;
 	while (!try_window(work, 0, work->items, false) && !try_runs(work, 0, work->items, 1, false))
-		if (work->mixed_per_node++ == FROND_GPUS_MAX)
+		if (work->per_node++ == FROND_GPUS_MAX)
 			return false;
 	answer->need_nodes = 0; /* how many the first fit takes */
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
@@ -242,24 +236,30 @@ bool place_mixed_span(struct place_work *work)
 {
 	if (work->answer->plan.rule == FROND_RULE_SINGLE_NODE)
 		return try_nodes(work, true);
-	bool widest = work->ask->strategy == STRATEGY_DISTRIBUTED; /* there the fewest on a node are to be had */
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED; /* widest first, else shortest first */
 	uint32_t leaves = work->answer->need_leaves, spines = work->answer->need_spines;
-	for (uint32_t i = 1; i <= leaves; i++)
-		if (try_runs(work, work->lo, work->hi, widest ? leaves + 1 - i : i, true))
-			return true;
-	for (uint32_t i = 1; i <= spines; i++)
-		if (try_spines(work, widest ? spines + 1 - i : i, true))
-			return true;
+	work->per_node = spreads ? 1 : FROND_GPUS_MAX;
+	for (; work->per_node <= FROND_GPUS_MAX; work->per_node++) {
+		for (uint32_t i = 1; i <= leaves; i++)
+			if (try_runs(work, work->lo, work->hi, spreads ? leaves + 1 - i : i, true))
+				return true;
+		for (uint32_t i = 1; i <= spines; i++)
+			if (try_spines(work, spreads ? spines + 1 - i : i, true))
+				return true;
+	}
 	return false;
 }
 
-/* Shortest run first, then everything; `distributed` the other way round. */
+/* Shortest run first, then everything; `distributed`: everything, or one leaf whose link is slow. */
 bool place_mixed_relaxed(struct place_work *work)
 {
-	if (work->ask->strategy == STRATEGY_DISTRIBUTED && try_window(work, work->lo, work->hi, true))
-		return true;
-	if (try_nodes(work, true))
-		return true;
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
+	for (work->per_node = 1; spreads && work->per_node <= FROND_GPUS_MAX; work->per_node++)
+		if (try_window(work, work->lo, work->hi, true) || try_runs(work, work->lo, work->hi, 1, true))
+			return true;
+	work->per_node = FROND_GPUS_MAX;
+	if (spreads || try_nodes(work, true))
+		return !spreads;
 	for (uint32_t length = 1; length <= work->fabric->leaf_count; length++)
 		if (try_runs(work, work->lo, work->hi, length, true))
 			return true;

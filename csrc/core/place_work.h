@@ -26,11 +26,11 @@ struct place_work {
 	struct answer *answer;
 
 	/* the gang */
-	uint32_t size;           /* GPUs of a member; 0: sizes differ */
-	uint32_t total;          /* members with GPUs */
-	uint32_t missing;        /* of them, to be placed */
-	uint32_t pins;           /* of them, pinned */
-	uint32_t mixed_per_node; /* sizes differ: most members on a node by capacity, for n of spec 3.3 */
+	uint32_t size;     /* GPUs of a member; 0: sizes differ */
+	uint32_t total;    /* members with GPUs */
+	uint32_t missing;  /* of them, to be placed */
+	uint32_t pins;     /* of them, pinned */
+	uint32_t per_node; /* place_mixed.c: most members on a node; `distributed` tries as few as possible */
 
 	/* by position */
 	uint16_t *cap;  /* members that fit by capacity */

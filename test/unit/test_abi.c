@@ -264,6 +264,7 @@ static void test_a_list_of_devices_that_is_not_ours_is_held_by_count(void)
 	by_count("node-2-gpu-0001", 1);
 	by_count("node-2-gpu-99999999999", 1);
 	by_count("node-2-gpu-1,node-2-gpu-1", 2);
+	by_count("node-2-gpu-1,node-2-gpu-1", 1);
 	by_count("node-2-gpu-1 node-2-gpu-2", 2);
 	by_count("node-2-gpu-1,node-2-gpu-2", 1); /* the limits are the truth */
 	by_count("node-2-gpu-1", 2);

@@ -90,6 +90,20 @@ static void test_adjacent_spines(void)
 	expect(4, 8, "", "needs 4 nodes in 2 adjacent spines; best run spine-2..spine-3 has 3 free (node-4 in use)");
 }
 
+static void test_enough_in_all_but_with_a_break_in_between(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 8}\n"
+		"spines:\n"
+		"- {name: s1, leaves: [{name: l1, nodes: [a1, a2, a3]}]}\n"
+		"- {name: s2, leaves: [{name: l2, nodes: [b1]}]}\n"
+		"- {name: s3, leaves: [{name: l3, nodes: [c1, c2, c3]}]}\n");
+	cordon(c, "b1");
+	expect(6, 8, "", "needs 6 nodes in 3 adjacent spines; best run s1..s3 has 6 free but none in s2 (b1 cordoned)");
+	expect(7, 8, "", "needs 7 nodes in 3 adjacent spines; best run s1..s3 has 6 free (b1 cordoned)");
+}
+
 static void test_without_a_rule_the_whole_cluster_counts(void)
 {
 	cluster("spine:1 leaf:2 node:2 gpu:8");
@@ -234,14 +248,18 @@ static void test_relaxed_names_the_rule_that_was_missed(void)
 
 static void test_pinned_members_are_part_of_the_numbers(void)
 {
-	cluster("spine:1 leaf:2 node:2 gpu:8");
+	cluster("spine:1 leaf:3 node:2 gpu:8");
 	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 8});
-	const uint32_t pinned[] = {c->places[0].slot, FROND_NONE};
-	plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .pinned = pinned});
+	const uint32_t pinned[] = {0, FROND_NONE}, apart[] = {0, 4, FROND_NONE};
+	struct wanted w = {.name = "a", .members = 2, .gpus = 8, .pinned = pinned};
+	plan(c, &w);
 	TEST_ASSERT_EQUAL_STRING("2 members on 2 nodes in 1 leaf under 1 spine; rule complete leaf met", c->text);
 	occupy(c, "node-2", 0x01);
-	plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .pinned = pinned});
-	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, c->plan.outcome);
+	plan(c, &w); /* leaf-2 is free, but the bound member is not there; its node is no obstacle */
+	TEST_ASSERT_EQUAL_STRING("needs 2 nodes in one complete leaf; best leaf-1 has 0 free (node-2 in use)", c->text);
+	w = (struct wanted){.name = "a", .members = 3, .gpus = 8, .pinned = apart};
+	plan(c, &w);
+	TEST_ASSERT_EQUAL_STRING("needs 3 nodes in 2 adjacent leaves; its bound members are apart", c->text);
 }
 
 int main(void)
@@ -252,6 +270,7 @@ int main(void)
 	RUN_TEST(test_one_node);
 	RUN_TEST(test_small_members_are_counted_as_members);
 	RUN_TEST(test_adjacent_spines);
+	RUN_TEST(test_enough_in_all_but_with_a_break_in_between);
 	RUN_TEST(test_without_a_rule_the_whole_cluster_counts);
 	RUN_TEST(test_every_cause_is_named_once_or_counted);
 	RUN_TEST(test_a_run_across_a_slow_link_is_not_the_best);

@@ -111,6 +111,19 @@ static void test_pinned_members_count_for_the_caps(void)
 	       FROND_RULE_ADJACENT_LEAVES, "node-2 node-4 node-2");
 }
 
+static void test_pinned_members_count_for_the_caps_on_their_node_too(void)
+{
+	cluster("spine:1 leaf:1 node:2 gpu:8", "{\"topologyConstraints\":{\"maxGPUsPerLeaf\":3}}");
+	node_put(c, 3, "stray", 8, NULL, NULL); /* in no leaf, so without a cap: it could hold both */
+	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 2, .only = 1});
+	const uint32_t pinned[] = {0, FROND_NONE, FROND_NONE}, sizes[] = {2, 1, 1};
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS,
+				 plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 2, .pinned = pinned}));
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_SINGLE_NODE, c->plan.rule);
+	TEST_ASSERT_EQUAL_UINT32(
+		FROND_WAITS, plan(c, &(struct wanted){.name = "a", .members = 3, .sizes = sizes, .pinned = pinned}));
+}
+
 /* ---- pinned members --------------------------------------------------------------------------------------------- */
 
 /* Books one member of the gang on a node, as a restart would find it. */
@@ -236,6 +249,24 @@ static void test_members_of_several_sizes_go_largest_first_and_ranks_stay_in_ord
 	       "node-1 node-2 node-3 node-4");
 }
 
+static void test_members_of_several_sizes_are_distributed_too(void)
+{
+	cluster("spine:1 leaf:3 node:4 gpu:8", "");
+	const uint32_t four[] = {2, 2, 1, 1}, six[] = {2, 2, 2, 1, 1, 1};
+	struct wanted w = {.name = "a", .members = 4, .sizes = four, .wishes = "placement-strategy=distributed"};
+	expect(&w, FROND_RULE_COMPLETE_LEAF, "node-1 node-2 node-3 node-4");
+	w.wishes = "placement-strategy=distributed topology-mode=Ignore";
+	expect(&w, FROND_RULE_NONE, "node-1 node-2 node-3 node-4");
+	w = (struct wanted){.name = "a", .members = 6, .sizes = six, .wishes = "placement-strategy=distributed"};
+	expect(&w, FROND_RULE_ADJACENT_LEAVES, "node-1 node-2 node-3 node-4 node-5 node-6");
+	occupy(c, "node-3", 0xff);
+	occupy(c, "node-4", 0xff);
+	occupy(c, "node-6", 0xff);
+	expect(&w, FROND_RULE_ADJACENT_LEAVES, "node-5 node-7 node-8 node-9 node-10 node-11"); /* leaf-2 and leaf-3 */
+	w.wishes = "placement-strategy=balanced";
+	expect(&w, FROND_RULE_SAME_LEAF, "node-1 node-1 node-1 node-1 node-1 node-2");
+}
+
 static void test_members_of_several_sizes_wait_relax_and_never_fit(void)
 {
 	cluster("spine:1 leaf:2 node:2 gpu:8", "");
@@ -344,6 +375,7 @@ int main(void)
 	RUN_TEST(test_with_a_cap_on_nodes_the_roomiest_are_taken);
 	RUN_TEST(test_distributed_spreads_over_as_many_nodes_as_the_cap_allows);
 	RUN_TEST(test_pinned_members_count_for_the_caps);
+	RUN_TEST(test_pinned_members_count_for_the_caps_on_their_node_too);
 	RUN_TEST(test_the_rest_is_planned_around_those_that_are_bound);
 	RUN_TEST(test_a_gang_for_one_node_stays_with_its_bound_member);
 	RUN_TEST(test_members_bound_apart_make_the_rule_impossible);
@@ -353,6 +385,7 @@ int main(void)
 	RUN_TEST(test_members_without_gpus_do_not_count_for_the_rule);
 	RUN_TEST(test_a_gang_without_any_gpu_is_placed_nowhere);
 	RUN_TEST(test_members_of_several_sizes_go_largest_first_and_ranks_stay_in_order);
+	RUN_TEST(test_members_of_several_sizes_are_distributed_too);
 	RUN_TEST(test_members_of_several_sizes_wait_relax_and_never_fit);
 	RUN_TEST(test_members_of_several_sizes_do_not_cross_a_slow_link);
 	RUN_TEST(test_room_bounds_what_fits_ever_and_today);

@@ -192,6 +192,35 @@ static void test_the_other_strategies_take_what_breaks_up_least(void)
 	expect(2, 8, "", "leaf-1:2");
 }
 
+static void test_gangs_break_up_few_leaves_then_few_nodes_then_open_few_then_leave_little(void)
+{
+	cluster("spine:2 leaf:2 node:4 gpu:8"); /* five are two in leaf-1 and three of leaf-2, or four and one */
+	occupy(c, "node-1", 0xff);
+	occupy(c, "node-2", 0xff);
+	occupy(c, "node-13", 0xff);
+	expect(5, 8, "", "leaf-3:4 leaf-4:1"); /* more is left there, but no whole leaf is broken up */
+
+	cluster("spine:1 leaf:2 node:3 gpu:8");
+	occupy(c, "node-1", 0xff);
+	occupy(c, "node-4", 0x0f);
+	expect(3, 4, "", "leaf-2:3"); /* more is left there, but no whole node is broken up */
+	TEST_ASSERT_EQUAL_STRING("node-4 node-5 node-5", spots(c));
+
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 8}\n"
+		"spines:\n"
+		"- {name: s, leaves: [{name: l1, nodes: [a1, a2]}, {name: l2, nodes: [b1, b2, b3, b4]}]}\n");
+	occupy(c, "b1", 0xff);
+	expect(2, 8, "", "l2:2"); /* more is left there, but the whole leaf stays whole */
+
+	cluster("spine:1 leaf:2 node:4 gpu:8");
+	occupy(c, "node-1", 0xff);
+	occupy(c, "node-5", 0xff);
+	occupy(c, "node-6", 0xff);
+	expect(2, 8, "", "leaf-2:2"); /* nothing is left there */
+}
+
 static void test_positions_break_ties(void)
 {
 	cluster("spine:2 leaf:2 node:2 gpu:8");
@@ -334,6 +363,22 @@ static void test_with_slow_links_everywhere_nothing_wider_than_a_leaf_fits(void)
 	expect(3, 8, "network-bandwidth=100Gb", "l1:1 l2:2");
 }
 
+static void test_the_rule_counts_no_run_across_a_slow_link(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 8}\n"
+		"spines:\n"
+		"- name: s\n"
+		"  leaves:\n"
+		"  - {name: l1, uplinkGbps: 100, nodes: [a1, a2]}\n"
+		"  - {name: l2, nodes: [b1, b2]}\n"
+		"  - {name: l3, nodes: [c1]}\n"
+		"  - {name: l4, nodes: [d1]}\n");
+	expect(4, 8, "", "l1:2 l2:2");
+	expect(4, 8, "network-bandwidth=200Gb", "l2:2 l3:1 l4:1");
+}
+
 static void test_distributed_counts_only_nodes_that_it_could_use_together(void)
 {
 	cluster("apiVersion: topology.scheduler/v1alpha1\n"
@@ -343,6 +388,25 @@ static void test_distributed_counts_only_nodes_that_it_could_use_together(void)
 		"- {name: s, leaves: [{name: l1, uplinkGbps: 50, nodes: [a1, a2]}, {name: l2, nodes: [b1]}]}\n");
 	expect(3, 4, "network-bandwidth=100Gb placement-strategy=distributed", "l1:3");
 	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_COMPLETE_LEAF, c->plan.rule);
+}
+
+static void test_distributed_over_spines_may_stay_inside_a_leaf_whose_link_is_slow(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 8}\n"
+		"spines:\n"
+		"- {name: s1, leaves: [{name: l1, uplinkGbps: 50, nodes: [a1, a2]}, {name: l2, nodes: [b1, b2]}]}\n"
+		"- {name: s2, leaves: [{name: l3, nodes: [c1, c2]}]}\n");
+	static const char wishes[] = "network-bandwidth=100Gb placement-strategy=distributed";
+	expect(4, 2, wishes, "l2:2 l3:2");
+	occupy(c, "b1", 0xff);
+	occupy(c, "b2", 0xff);
+	expect(4, 2, wishes, "l1:4"); /* two on a node either way: the earlier leaf */
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_ADJACENT_SPINES, c->plan.rule);
+	occupy(c, "c1", 0xff);
+	occupy(c, "c2", 0xff);
+	expect(4, 2, wishes, "l1:4");
 }
 
 /* ---- latency-sensitive ------------------------------------------------------------------------------------------ */
@@ -405,6 +469,7 @@ int main(void)
 	RUN_TEST(test_distributed_counts_one_node_per_member_but_does_not_demand_it);
 	RUN_TEST(test_distributed_over_spines_uses_no_more_leaves_than_it_has_members);
 	RUN_TEST(test_the_other_strategies_take_what_breaks_up_least);
+	RUN_TEST(test_gangs_break_up_few_leaves_then_few_nodes_then_open_few_then_leave_little);
 	RUN_TEST(test_positions_break_ties);
 	RUN_TEST(test_relaxed_gangs_take_few_spines_then_few_leaves_then_few_runs);
 	RUN_TEST(test_the_preferred_domain_is_taken_when_the_rule_is_met_there);
@@ -415,7 +480,9 @@ int main(void)
 	RUN_TEST(test_slow_nodes_are_not_eligible);
 	RUN_TEST(test_a_slow_leaf_link_is_not_crossed_but_may_stay_inside);
 	RUN_TEST(test_with_slow_links_everywhere_nothing_wider_than_a_leaf_fits);
+	RUN_TEST(test_the_rule_counts_no_run_across_a_slow_link);
 	RUN_TEST(test_distributed_counts_only_nodes_that_it_could_use_together);
+	RUN_TEST(test_distributed_over_spines_may_stay_inside_a_leaf_whose_link_is_slow);
 	RUN_TEST(test_latency_sensitive_takes_the_leaf_with_most_free);
 	RUN_TEST(test_latency_sensitive_is_required_without_end);
 	RUN_TEST(test_latency_sensitive_wider_than_a_leaf_is_refused);

@@ -81,6 +81,20 @@ static void test_what_breaks_up_least_comes_first(void)
 	expect(5, "", "node-5 node-3 node-1 node-2");
 }
 
+static void test_a_whole_leaf_counts_more_than_a_whole_node(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 8}\n"
+		"spines:\n"
+		"- {name: s, leaves: [{name: l1, nodes: [a, b]}, {name: l2, nodes: [d, e]}]}\n"
+		"nodes:\n"
+		"- {name: a, gpus: 4}\n",
+		"");
+	occupy(c, "e", 0xff);
+	expect(4, "", "d a b"); /* a would be used up, but its leaf is whole; l2 is worn already */
+}
+
 static void test_nodes_that_are_closed_full_or_sick_have_no_place(void)
 {
 	cluster("spine:1 leaf:1 node:6 gpu:8", "");
@@ -191,6 +205,7 @@ int main(void)
 	UNITY_BEGIN();
 	RUN_TEST(test_all_nodes_in_fabric_order_when_nothing_tells_them_apart);
 	RUN_TEST(test_what_breaks_up_least_comes_first);
+	RUN_TEST(test_a_whole_leaf_counts_more_than_a_whole_node);
 	RUN_TEST(test_nodes_that_are_closed_full_or_sick_have_no_place);
 	RUN_TEST(test_the_preferred_domain_comes_first_and_the_rest_behind_it);
 	RUN_TEST(test_latency_sensitive_looks_for_most_free);
