@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// settle is how long a gang that cannot be formed stays silent: pods and their PodGroup arrive one by one.
-	settle = 3 * time.Second
+	// silence is how long a gang that cannot be formed says nothing: pods and their PodGroup arrive one by one.
+	silence = 3 * time.Second
 	// gather is how long a PodGroup that has minMember pods waits for more of them, because they are planned jointly.
 	gather = 200 * time.Millisecond
 	// A gang whose plan failed tries again after 1, 2, 4 … seconds.
@@ -79,6 +79,8 @@ func (m *member) pending() bool { return m.node == "" && m.active() }
 type gang struct {
 	id      workload.GangID
 	members map[types.UID]*member
+	active  int       // members that count
+	bound   int       // of those, the bound ones
 	ranked  []*member // by rank, active ones; nil: to be computed
 	note    string    // why ranks follow names although indices were there
 	plan    *plan
@@ -94,10 +96,22 @@ type gang struct {
 	warned  uint32    // warnings given, bits of the caller's
 }
 
+// tally keeps the counts: gangs may have thousands of members, and every one is asked about on the way in.
+func (g *gang) tally(m *member, by int) {
+	if !m.active() {
+		return
+	}
+	g.active += by
+	if m.node != "" {
+		g.bound += by
+	}
+}
+
 type plan struct {
 	id     uint64
 	key    shim.Key
 	places map[types.UID]string // node; "": a member without GPUs, anywhere
+	left   int                  // places whose pods are not bound yet
 	going  bool                 // let through Permit: members may be bound
 	made   time.Time
 }
@@ -114,7 +128,8 @@ func New(ledger Ledger, permitWait time.Duration, now func() time.Time) *Table {
 
 // ---- what the informers say ----------------------------------------------------------------------------------------
 
-// SetPod enters or changes a pod of ours.
+// SetPod enters or changes a pod of ours. It returns pods whose plan came to nothing by that: they are to be rejected where
+// they wait.
 func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,12 +155,15 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 		next.node = m.node // an event from before the binding: pods are never unbound
 	}
 	changed := first || m.node != next.node || m.gpus != class.GPUs || m.active() != next.active() || !sameWishes(m.pod, pod)
+	bound := m.node == "" && next.node != ""
+	if before != nil {
+		before.tally(m, -1)
+	}
 	m.pod, m.node, m.gpus = pod, next.node, class.GPUs
 
 	var rejected []types.UID
 	if before != nil && (!inGang || before.id != class.Gang) {
-		rejected = t.leave(before, pod.UID)
-		m.gang = nil
+		rejected = t.leave(before, m)
 	}
 	if !inGang {
 		// PreEnqueue may have held it while less was known.
@@ -155,18 +173,29 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 		return rejected
 	}
 	g := t.join(m, class.Gang)
-	if before == g && !changed {
-		return rejected
+	if before != g || changed {
+		rejected = append(rejected, t.changed(g, m, bound)...)
 	}
+	return rejected
+}
+
+// changed: a member has come, or is not what it was.
+func (t *Table) changed(g *gang, m *member, bound bool) (rejected []types.UID) {
 	g.ranked, g.changed = nil, t.now()
-	if m.node != "" {
-		t.settled(g)
-	} else if p := g.plan; p != nil && !p.going && !m.active() {
-		if _, planned := p.places[pod.UID]; planned {
-			rejected = append(rejected, t.drop(g)...)
-		}
+	if g.plan == nil {
+		t.poke(g)
+		return nil
 	}
-	t.poke(g)
+	_, planned := g.plan.places[m.pod.UID]
+	switch {
+	case planned && bound:
+		t.settle(g)
+	case planned && m.pending():
+		t.wake(m.pod)
+	case planned && !m.active() && !g.plan.going:
+		rejected = t.drop(g)
+		t.poke(g)
+	}
 	return rejected
 }
 
@@ -207,7 +236,8 @@ func (t *Table) DropPod(uid types.UID) []types.UID {
 	if m.gang == nil {
 		return nil
 	}
-	return t.leave(m.gang, uid)
+	m.gang.tally(m, -1)
+	return t.leave(m.gang, m)
 }
 
 // SetSpec says what the API knows of a gang.
@@ -275,26 +305,33 @@ func (t *Table) join(m *member, id workload.GangID) *gang {
 		t.gangs[id] = g
 	}
 	g.members[m.pod.UID], m.gang = m, g
+	g.tally(m, 1)
 	return g
 }
 
-// leave takes a member out. A plan that counted on it, and has not been let through, comes to nothing.
-func (t *Table) leave(g *gang, uid types.UID) (rejected []types.UID) {
-	delete(g.members, uid)
+// leave takes a member out that is no longer counted. A plan that relied on it, and has not been let through, comes to
+// nothing.
+func (t *Table) leave(g *gang, m *member) (rejected []types.UID) {
+	delete(g.members, m.pod.UID)
+	m.gang = nil
 	g.ranked, g.changed = nil, t.now()
 	if g.plan != nil {
-		if _, planned := g.plan.places[uid]; planned && !g.plan.going {
+		if _, planned := g.plan.places[m.pod.UID]; planned && !g.plan.going {
 			rejected = t.drop(g)
 		} else if planned {
-			delete(g.plan.places, uid)
-			t.settled(g)
+			delete(g.plan.places, m.pod.UID)
+			if m.node == "" {
+				t.settle(g)
+			}
 		}
 	}
 	if len(g.members) == 0 {
 		delete(t.gangs, g.id)
 		return rejected
 	}
-	t.poke(g)
+	if g.plan == nil {
+		t.poke(g)
+	}
 	return rejected
 }
 
@@ -324,17 +361,15 @@ func (t *Table) capacity() {
 	}
 }
 
-// settled ends a plan whose members are all bound or gone; the rest of the gang may then be planned around them.
-func (t *Table) settled(g *gang) {
-	if g.plan == nil {
+// settle counts a place whose pod is bound or gone. With the last one the plan has ended, and the rest of the gang may be
+// planned around those that are bound.
+func (t *Table) settle(g *gang) {
+	g.plan.left--
+	if g.plan.left > 0 {
 		return
 	}
-	for uid := range g.plan.places {
-		if m := g.members[uid]; m != nil && m.node == "" {
-			return
-		}
-	}
 	g.plan, g.fails, g.retryAt = nil, 0, time.Time{}
+	t.poke(g)
 }
 
 // order ranks the active members.
@@ -375,33 +410,26 @@ func (t *Table) lead(g *gang) *member {
 // blocked says why the gang cannot be planned at all, "" when it can; until: a moment at which that may change by itself.
 func (t *Table) blocked(g *gang) (reason string, until time.Time) {
 	spec, known := t.specs[g.id]
-	members := t.order(g)
-	bound := 0
-	for _, m := range members {
-		if m.node != "" {
-			bound++
-		}
-	}
 	switch {
 	case !known:
 		return fmt.Sprintf("waiting for %s %s", g.id.Kind, g.id), time.Time{}
 	case spec.Problem != "":
 		return spec.Problem, time.Time{}
-	case len(members) > shim.MembersMax:
-		return fmt.Sprintf("gang %s has %d pods, at most %d are allowed", g.id, len(members), shim.MembersMax), time.Time{}
-	case len(members) < spec.MinMember:
-		reason = fmt.Sprintf("gang %s has %d of %d pods", g.id, len(members), spec.MinMember)
-		if bound == 0 {
+	case g.active > shim.MembersMax:
+		return fmt.Sprintf("gang %s has %d pods, at most %d are allowed", g.id, g.active, shim.MembersMax), time.Time{}
+	case g.active < spec.MinMember:
+		reason = fmt.Sprintf("gang %s has %d of %d pods", g.id, g.active, spec.MinMember)
+		if g.bound == 0 {
 			return reason, time.Time{}
 		}
 		// Something is bound, so all were there once. Those that are left join them, after a while in which their
 		// companions may turn up: the missing may have ended well and never come back.
-		if until = g.changed.Add(settle); t.now().Before(until) {
+		if until = g.changed.Add(silence); t.now().Before(until) {
 			return reason, until
 		}
-	case g.id.Kind == workload.KindPodGroup && bound == 0:
+	case g.id.Kind == workload.KindPodGroup && g.bound == 0:
 		if until = g.changed.Add(gather); t.now().Before(until) {
-			return fmt.Sprintf("gang %s has %d pods and gathers more", g.id, len(members)), until
+			return fmt.Sprintf("gang %s has %d pods and gathers more", g.id, g.active), until
 		}
 	}
 	return "", time.Time{}

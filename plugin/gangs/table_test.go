@@ -5,6 +5,7 @@ package gangs
 import (
 	"context"
 	"fmt"
+	"math/rand"
 	"slices"
 	"strings"
 	"sync"
@@ -342,7 +343,7 @@ func TestAGangThatCannotBeFormedSpeaksOnceThroughItsLead(t *testing.T) {
 	b.gang = workload.GangID{Kind: workload.KindPodGroup, Namespace: "ml", Name: "g"}
 	b.add(0, 1)
 	b.expect("silent at first", b.woken()+b.admitted(0, 1), "")
-	b.pass(settle)
+	b.pass(silence)
 	b.expect("then the lead is woken", b.woken(), "0")
 	b.expect("and admitted", b.admitted(0, 1), "0")
 	if turn := b.Begin("uid-00"); turn.Step != Hold || turn.Reason != "waiting for PodGroup ml/g" {
@@ -351,7 +352,7 @@ func TestAGangThatCannotBeFormedSpeaksOnceThroughItsLead(t *testing.T) {
 	b.pass(2 * sweep)
 	b.expect("once", b.woken()+b.admitted(0, 1), "")
 	b.SetSpec(b.gang, workload.Spec{Problem: "PodGroup ml/g: spec.minMember must be between 1 and 16384, got 0"})
-	b.pass(settle)
+	b.pass(silence)
 	b.expect("a new reason", b.woken(), "0")
 	if turn := b.Begin("uid-00"); !strings.Contains(turn.Reason, "got 0") {
 		t.Errorf("got %+v", turn)
@@ -383,7 +384,7 @@ func TestHalfBoundGangsAreFinished(t *testing.T) {
 	b.set(bound(0))
 	b.add(1)
 	b.expect("with some missing, after a while", b.woken()+b.admitted(1), "")
-	b.pass(settle)
+	b.pass(silence)
 	b.expect("it joins", b.woken(), "1")
 	if turn := b.Begin("uid-01"); turn.Step != Lead || turn.Least != 1 {
 		t.Errorf("got %+v", turn)
@@ -557,6 +558,104 @@ func TestTheWakerDoesNotSpin(t *testing.T) {
 	if waker.calls > 3 {
 		t.Errorf("%d calls for one change", waker.calls)
 	}
+}
+
+// audit recounts what the table keeps count of.
+func (b *bench) audit() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Table.mu.Lock()
+	defer b.Table.mu.Unlock()
+	for id, g := range b.gangs {
+		active, bound := 0, 0
+		for _, m := range g.members {
+			if m.active() {
+				active++
+				if m.node != "" {
+					bound++
+				}
+			}
+		}
+		if g.active != active || g.bound != bound || len(g.members) == 0 {
+			b.t.Errorf("%v: counted %d and %d, found %d and %d", id, g.active, g.bound, active, bound)
+		}
+		if p := g.plan; p != nil {
+			left := 0
+			for uid := range p.places {
+				if g.members[uid].node == "" {
+					left++
+				}
+			}
+			if p.left != left || left == 0 {
+				b.t.Errorf("%v: counted %d places left, found %d", id, p.left, left)
+			}
+		}
+	}
+}
+
+// A random walk over everything that can happen to a gang; the counts must hold after every step.
+func TestCountsHold(t *testing.T) {
+	for seed := range int64(30) {
+		b := newBench(t, 3)
+		random := rand.New(rand.NewSource(seed))
+		plans := map[int]uint64{}
+		for range 400 {
+			rank := random.Intn(6)
+			uid := podOf(rank).UID
+			switch random.Intn(10) {
+			case 0:
+				b.DropPod(uid)
+			case 1, 2, 3:
+				b.add(rank)
+			case 4:
+				b.set(bound(rank))
+			case 5:
+				deleting := podOf(rank)
+				now := metav1.Now()
+				deleting.DeletionTimestamp = &now
+				b.set(deleting)
+			case 6:
+				if turn := b.Begin(uid); turn.Step == Lead {
+					plans[rank] = b.reserve(rank)
+				} else if turn.Step == Follow {
+					plans[rank] = turn.Plan
+				}
+			case 7:
+				b.Go(uid, plans[rank])
+				b.Bound(uid, "n")
+			case 8:
+				b.Fail(uid, plans[rank])
+				b.Forsake(uid)
+			case 9:
+				b.pass(time.Duration(random.Intn(5)) * time.Second)
+				b.Due()
+			}
+			b.audit()
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+func TestALargeGangArrivesInTime(t *testing.T) {
+	b := newBench(t, shim.MembersMax)
+	start := time.Now()
+	for rank := range shim.MembersMax {
+		pod := podOf(rank)
+		b.set(pod)
+		b.Admit(pod.UID)
+	}
+	number := b.reserve(0)
+	b.Go("uid-00", number)
+	for rank := range shim.MembersMax {
+		b.Bound(podOf(rank).UID, "n")
+	}
+	if took := time.Since(start); took > 10*time.Second { // a square of the size would take minutes
+		t.Errorf("took %v", took)
+	}
+	b.audit()
 }
 
 func TestRace(t *testing.T) {

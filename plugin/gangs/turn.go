@@ -38,19 +38,18 @@ func (t *Table) Admit(uid types.UID) (reason string, ok bool) {
 		_, planned := g.plan.places[uid]
 		return fmt.Sprintf(reasonJoins, g.id), planned
 	}
-	if lead := t.lead(g); lead != m {
-		if lead == nil {
-			return fmt.Sprintf(reasonJoins, g.id), false
-		}
-		if reason, _ = t.blocked(g); reason == "" {
-			reason = fmt.Sprintf(reasonFollows, g.id, lead.pod.Name)
-		}
-		return reason, false
-	}
 	if reason, _ = t.blocked(g); reason != "" {
-		return reason, reason != g.said && !t.now().Before(g.changed.Add(settle))
+		news := reason != g.said && !t.now().Before(g.changed.Add(silence))
+		return reason, news && t.lead(g) == m
 	}
-	return fmt.Sprintf(reasonRetries, g.id), !t.now().Before(g.retryAt)
+	switch lead := t.lead(g); lead {
+	case m:
+		return fmt.Sprintf(reasonRetries, g.id), !t.now().Before(g.retryAt)
+	case nil:
+		return fmt.Sprintf(reasonJoins, g.id), false
+	default:
+		return fmt.Sprintf(reasonFollows, g.id, lead.pod.Name), false
+	}
 }
 
 // Member says whether a pod is in a gang: its wake-ups are ours, not upstream's.
@@ -147,15 +146,11 @@ func (t *Table) Begin(uid types.UID) Turn {
 	g.waiting, g.wakeAt, g.said = false, time.Time{}, ""
 	spec := t.specs[g.id]
 	turn := Turn{Step: Lead, ID: g.id, Spec: spec, Note: g.note, Epoch: t.epoch}
-	bound := 0
 	for _, peer := range t.order(g) {
-		if peer.node != "" {
-			bound++
-		}
 		peer.tried = true
 		turn.Members = append(turn.Members, Peer{Pod: peer.pod, GPUs: peer.gpus, Rank: peer.rank, Node: peer.node})
 	}
-	turn.Least = min(max(spec.MinMember-bound, 1), len(turn.Members)-bound)
+	turn.Least = min(max(spec.MinMember-g.bound, 1), g.active-g.bound)
 	return turn
 }
 
@@ -180,7 +175,7 @@ func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place) (numb
 		return 0, false
 	}
 	t.lastPlan++
-	g.plan = &plan{id: t.lastPlan, key: key, places: make(map[types.UID]string, len(places)), made: t.now()}
+	g.plan = &plan{id: t.lastPlan, key: key, places: make(map[types.UID]string, len(places)), left: len(places), made: t.now()}
 	for _, place := range places {
 		g.plan.places[place.UID] = place.Node
 	}
@@ -239,13 +234,14 @@ func (t *Table) Bound(uid types.UID, node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.pods[uid]
-	if m == nil || m.gang == nil || m.node == node {
+	if m == nil || m.gang == nil || m.node != "" {
 		return
 	}
+	g := m.gang
+	g.tally(m, -1)
 	m.node = node
-	m.gang.ranked = nil
-	t.settled(m.gang)
-	t.poke(m.gang)
+	g.tally(m, 1)
+	t.changed(g, m, true)
 }
 
 // Fail says that a member of a plan came to nothing. Before the plan was let through that ends the plan: the members are
@@ -280,9 +276,12 @@ func (t *Table) Forsake(uid types.UID) []types.UID {
 	_ = t.ledger.Release(shim.PodKey(string(uid))) // unknown: nothing was held
 	t.capacity()
 	delete(g.plan.places, uid)
-	g.retryAt = t.now().Add(retryLeast)
-	t.settled(g)
-	t.poke(g)
+	g.plan.left--
+	if g.plan.left == 0 {
+		g.plan, g.fails = nil, 0
+	}
+	g.woken, g.retryAt = time.Time{}, t.now().Add(retryLeast)
+	t.notify()
 	return nil
 }
 

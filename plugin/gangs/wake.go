@@ -99,7 +99,7 @@ func (t *Table) Due() (duties Duties) {
 			due(until)
 		case reason != "":
 			// The lead takes the reason to its event, once.
-			if reason != g.said && due(g.changed.Add(settle)) && (g.woken != g.changed || sweeping) {
+			if reason != g.said && due(g.changed.Add(silence)) && (g.woken != g.changed || sweeping) {
 				t.wakeLead(g)
 			}
 		case !due(g.retryAt):

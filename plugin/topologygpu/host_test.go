@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topologygpu
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+)
+
+// refusal starts a profile and returns the error that stops it.
+func refusal(t *testing.T, host *Host, name, args string) string {
+	t.Helper()
+	metrics.Register()
+	b := &bench{t: t, client: fake.NewClientset(), queue: &queue{}, snapshot: cache.NewEmptySnapshot(), recorder: events.NewFakeRecorder(1)}
+	_, err := b.tryBuild(host, profile(t, name, arguments(args), true))
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestWhatStopsTheStart(t *testing.T) {
+	needLibrary(t)
+	bad := filepath.Join(t.TempDir(), "fabric.yaml")
+	if err := os.WriteFile(bad, []byte("spines: 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	core := `"corePath": "` + realLibrary + `"`
+	for _, test := range []struct{ name, args, want string }{
+		{"missing library", `{"corePath": "/nowhere/libfrond.so"}`, "engine library /nowhere/libfrond.so: the file is missing"},
+		{"unknown field", `{` + core + `, "foo": 1}`, "args.foo"},
+		{"wrong type", `{` + core + `, "permitWaitingTimeSeconds": "x"}`, "args.permitWaitingTimeSeconds"},
+		{"negative weight", `{` + core + `, "scoringWeights": {"topologyAlignment": -3}}`, "args.scoringWeights.topologyAlignment: must be between 0 and 1, got -3"},
+		{"unreadable fabric", `{` + core + `, "topology": {"fabricFile": "/nowhere/fabric.yaml"}}`, "args.topology.fabricFile: cannot read /nowhere/fabric.yaml: no such file or directory"},
+		{"bad fabric", `{` + core + `, "topology": {"fabricFile": "` + bad + `"}}`, "args.topology.fabricFile: " + bad + ": line 1: spines"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := refusal(t, &Host{}, "gpu", test.args); !strings.Contains(got, test.want) || strings.Contains(got, "\n") {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestProfilesShareOneEngine(t *testing.T) {
+	needLibrary(t)
+	host := &Host{}
+	if got := refusal(t, host, "a", `{"corePath": "`+realLibrary+`", "permitWaitingTimeSeconds": 30}`); got != "" {
+		t.Fatal(got)
+	}
+	if got := refusal(t, host, "b", `{"permitWaitingTimeSeconds":30,"corePath":"`+realLibrary+`"}`); got != "" {
+		t.Errorf("the same args in another order: %s", got)
+	}
+	if got := refusal(t, host, "c", `{"corePath": "`+realLibrary+`"}`); !strings.Contains(got, `profile "c": the args of TopologyGPU differ`) {
+		t.Errorf("other args: %s", got)
+	}
+	host.shared.engine.Close()
+}
+
+func TestAProfileInTheWrongOrderIsRefused(t *testing.T) {
+	needLibrary(t)
+	metrics.Register()
+	b := &bench{t: t, client: fake.NewClientset(), queue: &queue{}, snapshot: cache.NewEmptySnapshot(), recorder: events.NewFakeRecorder(1)}
+	// Enabled through multiPoint alone. Upstream asks for events once the profile is complete.
+	f := b.build(&Host{}, profile(t, "gpu", arguments(withLibrary), false))
+	for _, extension := range f.EnqueueExtensions() {
+		if extension.Name() != Name {
+			continue
+		}
+		if _, err := extension.EventsToRegister(ctx); err == nil || !strings.Contains(err.Error(), "is not first under bind, is not first under postFilter") {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	t.Error("the plugin is not there")
+}
+
+func TestNothingIsDecidedBeforeTheMirrorHasCaughtUp(t *testing.T) {
+	b := newBench(t)
+	b.plugin.synced = func() bool { return false }
+	clock := time.Now()
+	b.plugin.now = func() time.Time {
+		clock = clock.Add(syncPatience)
+		return clock
+	}
+	if _, _, status := b.preFilter(pod("one", 1, 1)); !status.IsError() || !strings.Contains(status.Message(), reasonNotSynced) {
+		t.Errorf("got %v", status)
+	}
+	if _, _, status := b.preFilter(pod("plain", 0, 1)); !status.IsSuccess() {
+		t.Errorf("pods without GPUs do not wait for us: %v", status)
+	}
+}
+
+func TestObserverFollowsPodsOfItsProfiles(t *testing.T) {
+	b := newBench(t)
+	o := &observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}
+	mine, other := pod("mine", 8, 1), pod("other", 8, 1)
+	for _, p := range []*v1.Pod{mine, other} {
+		p.Labels["scheduling.x-k8s.io/pod-group"] = group
+	}
+	other.Spec.SchedulerName = "default-scheduler"
+	o.PodSeen(mine)
+	o.PodSeen(other)
+	if !b.plugin.table.Member(mine.UID) || b.plugin.table.Member(other.UID) {
+		t.Error("only pods of profiles that use the plugin")
+	}
+	o.PodGone(mine)
+	if b.plugin.table.Member(mine.UID) {
+		t.Error("gone is gone")
+	}
+}
+
+func TestRoomWakesWaitingGangs(t *testing.T) {
+	b := newBench(t)
+	pods := []*v1.Pod{pod("w-0", 8, 1), pod("w-1", 8, 1), pod("w-2", 8, 1), pod("w-3", 8, 1)}
+	blocker := pod("blocker", 1, 1)
+	blocker.Spec.NodeName = "node-1"
+	b.pods = append(b.pods, blocker)
+	b.look()
+	b.gang(4, pods...)
+	if _, _, status := b.preFilter(pods[0]); status.IsSuccess() {
+		t.Fatal("placed")
+	}
+	b.queue.mu.Lock()
+	clear(b.queue.activated)
+	b.queue.mu.Unlock()
+	(&observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}).Freed(true)
+	for range 200 {
+		b.queue.mu.Lock()
+		woken := b.queue.activated["ml/w-0"]
+		b.queue.mu.Unlock()
+		if woken {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the lead was not woken")
+}
