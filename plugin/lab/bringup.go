@@ -34,6 +34,7 @@ type bringUp struct {
 	lab      Lab
 	at       endpoints
 	nodes    []FabricNode
+	fabric   string // text of the fabric file; "": none
 	children *supervisor
 	report   *reporter
 
@@ -96,7 +97,7 @@ func (b *bringUp) prepare(context.Context) error {
 	if err := b.writeKwokConfig(); err != nil {
 		return err
 	}
-	if err := b.lab.writeSchedulerConfig(); err != nil {
+	if err := b.lab.writeSchedulerConfig(b.fabric); err != nil {
 		return err
 	}
 	var err error

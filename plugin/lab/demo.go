@@ -30,7 +30,7 @@ var demoFiles = []string{
 }
 
 // Draw draws the fabric with what is bound in it, through the engine.
-type Draw func(nodes []*v1.Node, pods []*v1.Pod, color bool) (string, error)
+type Draw func(args []byte, nodes []*v1.Node, pods []*v1.Pod, color bool) (string, error)
 
 // DemoOptions is what `lab demo` was asked for.
 type DemoOptions struct {
@@ -293,7 +293,11 @@ func (d *demo) drawMap(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list pods for the map: %w", err)
 	}
-	text, err := d.draw(pointers(nodes.Items), pointers(pods.Items), d.color)
+	args, err := d.lab.SchedulerArgs()
+	if err != nil {
+		return err
+	}
+	text, err := d.draw(args, pointers(nodes.Items), pointers(pods.Items), d.color)
 	if err != nil {
 		return fmt.Errorf("draw the map: %w", err)
 	}

@@ -4,8 +4,10 @@ package lab
 
 import (
 	"io/fs"
+	"os"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,12 +49,26 @@ func TestBothSchedulerConfigurationsHaveTheSameProfile(t *testing.T) {
 }
 
 func TestTheMapReadsTheFabricAsTheSchedulerDoes(t *testing.T) {
-	args, err := SchedulerArgs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `{"topology":{"preset":"topograph"}}`; string(args) != want {
-		t.Errorf("args are %s, want %s", args, want)
+	for _, c := range []struct{ name, fabric, want string }{
+		{"labels", "", `{"topology":{"preset":"topograph"}}`},
+		{"file", "spines: []\n", `{"topology":{"fabricFile":"DIR/config/fabric.yaml","preset":"topograph"}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lab := Lab{Dir: t.TempDir()}
+			if err := os.Mkdir(lab.path("config"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := lab.writeSchedulerConfig(c.fabric); err != nil {
+				t.Fatal(err)
+			}
+			args, err := lab.SchedulerArgs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := strings.ReplaceAll(c.want, "DIR", lab.Dir); string(args) != want {
+				t.Errorf("args are %s, want %s", args, want)
+			}
+		})
 	}
 }
 

@@ -22,6 +22,7 @@ type order struct {
 	Bin         string       `json:"bin"`
 	Cluster     string       `json:"cluster"`
 	Nodes       []FabricNode `json:"nodes"`
+	Fabric      string       `json:"fabric,omitempty"`    // text of the fabric file
 	ParentPID   int          `json:"parentPID,omitempty"` // end when this process has
 	TimeoutSecs int          `json:"timeoutSeconds"`      // for the start
 }
@@ -98,7 +99,7 @@ func Supervise(stdin io.Reader) error {
 	if err == nil {
 		defer free.close() // not before: other labs must not choose them while a program of ours is being restarted
 		at := endpointsFrom(free.numbers)
-		bring := &bringUp{lab: lab, at: at, nodes: asked.Nodes, children: children, report: to}
+		bring := &bringUp{lab: lab, at: at, nodes: asked.Nodes, fabric: asked.Fabric, children: children, report: to}
 		err = start(starting, bring, time.Duration(asked.TimeoutSecs)*time.Second)
 	}
 	if err == nil {

@@ -101,7 +101,7 @@ func (l Lab) order(opts UpOptions) (order, error) {
 		if err != nil {
 			return asked, inputErrorf("--fabric: %w", err)
 		}
-		asked.Cluster = opts.Fabric
+		asked.Cluster, asked.Fabric = opts.Fabric, string(text)
 		if expanded, err = opts.Expand(text, false); err != nil {
 			return asked, inputErrorf("%s: %w", opts.Fabric, err)
 		}

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/frond-scheduler/frond/plugin/lab"
 	"github.com/frond-scheduler/frond/plugin/mirror"
 	"github.com/frond-scheduler/frond/shim"
 )
@@ -20,12 +22,8 @@ func expand(text []byte, line bool) ([]byte, error) {
 }
 
 // draw draws the map through an engine of its own, with the scheduler's args and fed as the scheduler's is.
-func draw(nodes []*v1.Node, pods []*v1.Pod, color bool) (string, error) {
+func draw(text []byte, nodes []*v1.Node, pods []*v1.Pod, color bool) (string, error) {
 	library, err := shim.Open("")
-	if err != nil {
-		return "", err
-	}
-	text, err := lab.SchedulerArgs()
 	if err != nil {
 		return "", err
 	}
@@ -34,7 +32,13 @@ func draw(nodes []*v1.Node, pods []*v1.Pod, color bool) (string, error) {
 		return "", err
 	}
 	limits := shim.Limits{Nodes: uint32(max(1, len(nodes))), Pods: uint32(max(1, len(pods)))}
-	engine, err := library.New(limits, text, nil)
+	var fabric []byte
+	if args.FabricFile != "" {
+		if fabric, err = os.ReadFile(args.FabricFile); err != nil {
+			return "", fmt.Errorf("read the fabric file: %w", err)
+		}
+	}
+	engine, err := library.New(limits, text, fabric)
 	if err != nil {
 		return "", err
 	}
