@@ -52,7 +52,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine and programs $version,
 | what | how much | result |
 |---|---|---|
 | plans against the brute-force oracle | 10,000 random instances, $greedy of them defeat a greedy first-fit | $oracle_passed |
-| random ABI calls against a simple model, \`check\` after each | 200,000 | $(grep -E '^[0-9]+ Tests' $state/model.done) |
+| random ABI calls against a simple model, \`check\` after each | 200,000 | $(awk '/^[0-9]+ Tests/{print $1-$3 " passed, " $3 " failed"}' $state/model.done) |
 | interleaved gangs on a full cluster of 48 nodes, watched over the API | 200 gangs | $watched |
 | 500 pods of the default profile, time with the plugin loaded ÷ without, medians of 3 | one run | $ratio |
 TABLE
