@@ -132,8 +132,8 @@ void *shim_alloc(uint64_t bytes)
 {
 	if (bytes == 0 || bytes > SIZE_MAX)
 		return NULL;
-	return calloc(1,
-		      (size_t)bytes); /* aligned to max_align_t (16), and pages that are never touched cost nothing */
+	/* Aligned to max_align_t (16), and pages that are never touched cost nothing. */
+	return calloc(1, (size_t)bytes);
 }
 
 void shim_free(void *mem)

@@ -88,6 +88,7 @@ type gang struct {
 	changed time.Time // when a member or the spec last changed
 	woken   time.Time // the change that the lead has been woken for
 	waiting bool      // the last attempt found no place; capacity wakes it
+	lacks   string    // why
 	wakeAt  time.Time // end of topology-wait; zero: none
 	retryAt time.Time // not before; zero: at once
 	idle    time.Time // since when it has had no plan, after an attempt

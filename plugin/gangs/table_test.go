@@ -290,7 +290,9 @@ func TestAWaitingGangIsWokenByCapacity(t *testing.T) {
 	b.add(0)
 	b.woken()
 	turn := b.Begin("uid-00")
-	b.Wait(turn.ID, turn.Epoch, 0)
+	if !b.Wait(turn.ID, turn.Epoch, "full", 0) || b.Wait(turn.ID, turn.Epoch, "full", 0) || !b.Wait(turn.ID, turn.Epoch, "fuller", 0) {
+		t.Error("only another reason is news")
+	}
 	b.expect("quiet", b.woken(), "")
 	b.pass(2 * sweep)
 	b.expect("a sweep does not wake those that wait", b.woken(), "")
@@ -300,7 +302,7 @@ func TestAWaitingGangIsWokenByCapacity(t *testing.T) {
 	turn = b.Begin("uid-00")
 	b.Capacity()
 	b.woken()
-	b.Wait(turn.ID, turn.Epoch, 0)
+	b.Wait(turn.ID, turn.Epoch, "full", 0)
 	b.expect("capacity that came during planning is not missed", b.woken(), "0")
 }
 
@@ -313,7 +315,7 @@ func TestWhatOneGangGivesBackWakesAnother(t *testing.T) {
 	b.SetPod(podOf(7), workload.Class{Kind: workload.Member, GPUs: 8, Gang: other})
 	b.woken()
 	turn := b.Begin("uid-07")
-	b.Wait(turn.ID, turn.Epoch, 0)
+	b.Wait(turn.ID, turn.Epoch, "full", 0)
 	if !b.Waiting("uid-07") || b.Waiting("uid-00") || b.Waiting("nobody") {
 		t.Error("only the lead of a gang that waits is waiting")
 	}
@@ -327,7 +329,7 @@ func TestTopologyWaitWakes(t *testing.T) {
 	b.add(0)
 	b.woken()
 	turn := b.Begin("uid-00")
-	b.Wait(turn.ID, turn.Epoch, 5*time.Minute)
+	b.Wait(turn.ID, turn.Epoch, "full", 5*time.Minute)
 	b.expect("quiet", b.woken(), "")
 	b.pass(5*time.Minute - time.Millisecond)
 	b.expect("a little early", b.woken(), "")
@@ -688,7 +690,7 @@ func TestRace(t *testing.T) {
 							b.Fail(uid, number)
 						}
 					} else {
-						b.Wait(b.gang, 0, time.Second)
+						b.Wait(b.gang, 0, "full", time.Second)
 					}
 				case 6:
 					b.pass(time.Second)

@@ -183,15 +183,17 @@ func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place) (numb
 	return g.plan.id, true
 }
 
-// Wait remembers that the gang found no place. Capacity wakes it; so does the end of its topology-wait, if it has one.
-func (t *Table) Wait(id workload.GangID, epoch uint64, topologyWait time.Duration) {
+// Wait remembers that the gang found no place, and why. Capacity wakes it; so does the end of its topology-wait, if it has
+// one. news: the reason is another than the last time.
+func (t *Table) Wait(id workload.GangID, epoch uint64, reason string, topologyWait time.Duration) (news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[id]
 	if g == nil {
-		return
+		return true
 	}
-	g.waiting, g.idle = true, t.now()
+	news = g.lacks != reason
+	g.waiting, g.lacks, g.idle = true, reason, t.now()
 	if topologyWait > 0 {
 		g.wakeAt = t.now().Add(topologyWait)
 	}
@@ -199,6 +201,7 @@ func (t *Table) Wait(id workload.GangID, epoch uint64, topologyWait time.Duratio
 		t.wakeLead(g)
 	}
 	t.notify()
+	return news
 }
 
 // Holds says whether the plan still puts the pod on the node.

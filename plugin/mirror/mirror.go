@@ -53,6 +53,7 @@ type node struct {
 }
 
 type pod struct {
+	name  types.NamespacedName
 	entry shim.Pod
 	node  string
 	in    bool // the engine has it
@@ -157,13 +158,10 @@ func (m *Mirror) DropNode(name string) {
 
 // SetPod enters a bound pod that holds GPUs. Others are none of the engine's business.
 func (m *Mirror) SetPod(object *v1.Pod) error {
-	if object.Spec.NodeName == "" {
+	if object.Spec.NodeName == "" || m.reader.GPUs(object) == 0 {
 		return nil
 	}
 	class := m.reader.Classify(object)
-	if class.GPUs == 0 {
-		return nil
-	}
 	entry := shim.Pod{Key: shim.PodKey(string(object.UID)), GPUs: class.GPUs, Allocated: object.Annotations[workload.Allocated],
 		Name: object.Namespace + "/" + object.Name}
 	switch class.Kind {
@@ -182,7 +180,7 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 		}
 	}
 	if p == nil {
-		p = &pod{node: object.Spec.NodeName}
+		p = &pod{name: types.NamespacedName{Namespace: object.Namespace, Name: object.Name}, node: object.Spec.NodeName}
 		m.pods[object.UID] = p
 		if m.on[p.node] == nil {
 			m.on[p.node] = map[types.UID]*pod{}
@@ -197,6 +195,25 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 func (m *Mirror) DropPod(uid types.UID) (freed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.drop(uid)
+}
+
+// CatchUp drops pods that are gone although the handler has not come to them yet, and says how many. The caller asks the
+// informer's store, which is ahead of every handler. Without it a pod that has just made room by preemption might look at
+// an engine which does not know of that room yet, and evict another.
+func (m *Mirror) CatchUp(gone func(name types.NamespacedName, uid types.UID) bool) (dropped int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for uid, p := range m.pods {
+		if gone(p.name, uid) {
+			m.drop(uid)
+			dropped++
+		}
+	}
+	return dropped
+}
+
+func (m *Mirror) drop(uid types.UID) (freed bool) {
 	if p := m.pods[uid]; p != nil {
 		delete(m.pods, uid)
 		delete(m.on[p.node], uid)

@@ -251,6 +251,28 @@ func TestPods(t *testing.T) {
 	}
 }
 
+func TestCatchUp(t *testing.T) {
+	e := newEngine(4, 4)
+	m := New(e, reader())
+	if _, err := m.SetNode(nodeOf("a", 8)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"stays", "gone"} {
+		if err := m.SetPod(podOf(name, "a", 4)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func(name types.NamespacedName, uid types.UID) bool {
+		return name.String() == "ml/gone" && uid == "uid-gone"
+	}
+	if first, second := m.CatchUp(gone), m.CatchUp(gone); first != 1 || second != 0 || len(e.pods) != 1 {
+		t.Errorf("%d, then %d; left %v", first, second, e.pods)
+	}
+	if m.DropPod("uid-gone") {
+		t.Error("the handler comes too late, and frees nothing")
+	}
+}
+
 func TestUnreserveLeavesBoundPodsAlone(t *testing.T) {
 	e := newEngine(4, 4)
 	m := New(e, reader())

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
 // Observer hears of pods before the engine gives back what they held, and of room afterwards.
@@ -180,7 +182,7 @@ func (m *Mirror) Run(ctx context.Context, logger klog.Logger, synced func() bool
 	}
 }
 
-// named are the nodes that a sentence speaks of: those it names, else those whose labels it quotes.
+// named are the nodes that a sentence speaks of: those it names, else those with most of the labels that it quotes.
 func (m *Mirror) named(sentence string) []string {
 	words := strings.FieldsFunc(sentence, func(r rune) bool {
 		return r == ' ' || r == ',' || r == ';' || r == ':' || r == '"' || r == '\'' || r == '(' || r == ')'
@@ -194,15 +196,22 @@ func (m *Mirror) named(sentence string) []string {
 		}
 	}
 	if len(names) == 0 {
+		most := 1
 		for name, n := range m.nodes {
+			quoted := 0
 			for _, value := range n.labels {
-				if len(value) > 0 && slices.Contains(words, value) {
-					names = append(names, name)
-					break
+				if value != "" && slices.Contains(words, value) {
+					quoted++
 				}
+			}
+			if quoted > most {
+				most, names = quoted, nil
+			}
+			if quoted == most {
+				names = append(names, name)
 			}
 		}
 	}
-	slices.SortFunc(names, strings.Compare)
+	slices.SortFunc(names, workload.NaturalCompare)
 	return names[:min(len(names), problemEvents)]
 }

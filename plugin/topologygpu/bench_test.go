@@ -4,6 +4,7 @@ package topologygpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -197,8 +198,9 @@ func (b *bench) look() {
 			b.t.Fatal(err)
 		}
 	}
+	store := b.framework.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
 	for _, pod := range b.pods {
-		if err := b.plugin.mirror.SetPod(pod); err != nil {
+		if err := errors.Join(store.Add(pod), b.plugin.mirror.SetPod(pod)); err != nil {
 			b.t.Fatal(err)
 		}
 	}

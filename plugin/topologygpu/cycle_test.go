@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/frond-scheduler/frond/plugin/workload"
@@ -194,6 +195,27 @@ func TestPreemptionSeesWhatItWouldFree(t *testing.T) {
 	}
 	if status := b.framework.RunFilterPlugins(ctx, whatIf, one, info); status.IsSuccess() {
 		t.Error("and not when it is put back")
+	}
+}
+
+// Upstream's cache may know that a victim has gone before our handler does: nobody else must be evicted for that.
+func TestRoomThatTheMirrorHasNotSeenYet(t *testing.T) {
+	b := newBench(t)
+	for _, node := range b.nodes {
+		victim := pod("victim-"+node.Name, 8, 1)
+		victim.Spec.NodeName = node.Name
+		b.pods = append(b.pods, victim)
+	}
+	b.look()
+	store := b.framework.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
+	if err := store.Delete(b.pods[2]); err != nil {
+		t.Fatal(err)
+	}
+	b.snapshot = cache.NewSnapshot(slices.Delete(slices.Clone(b.pods), 2, 3), b.nodes)
+	one := pod("one", 8, 1)
+	state, _, status := b.preFilter(one)
+	if nodes := b.feasible(state, one); !status.IsSuccess() || !slices.Equal(nodes, []string{"node-3"}) {
+		t.Errorf("%v on %v", status, nodes)
 	}
 }
 

@@ -34,7 +34,7 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	room, status := p.survey(context.WithValue(ctx, probing{}, true), nodes, turn)
 	if !status.IsSuccess() {
-		p.table.Wait(turn.ID, turn.Epoch, 0)
+		p.waits(logger, pod, turn, status.Message(), 0)
 		return nil, status
 	}
 	pending := 0
@@ -60,10 +60,8 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	p.warn(pod, result.plan, func(flag shim.PlanFlag) bool { return p.table.Warn(turn.ID, uint32(flag)) })
 	if result.plan.Outcome != shim.Placed {
-		logger.Info("Gang waits", "outcome", result.plan.Outcome.String(), "rule", result.plan.Rule.String(), "members", pending,
-			"generation", result.plan.Generation, "reason", result.sentence)
-		p.table.Wait(turn.ID, turn.Epoch, topologyWait(result.plan))
-		p.retell(pod, result.sentence)
+		p.waits(klog.LoggerWithValues(logger, "outcome", result.plan.Outcome.String(), "rule", result.plan.Rule.String(),
+			"members", pending, "generation", result.plan.Generation), pod, turn, result.sentence, topologyWait(result.plan))
 		return nil, unresolvable(result.sentence)
 	}
 	p.keep(logger, turn, result.places)
@@ -76,6 +74,16 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		}
 	}
 	return nil, unresolvable(reasonMoved) // the lead is the lowest pending rank, so it is always planned
+}
+
+// waits remembers what the gang waits for, and tells it once: it may try many times.
+func (p *Plugin) waits(logger klog.Logger, pod *v1.Pod, turn gangs.Turn, reason string, topologyWait time.Duration) {
+	level := 4
+	if p.table.Wait(turn.ID, turn.Epoch, reason, topologyWait) {
+		level = 0
+	}
+	logger.V(level).Info("Gang waits", "reason", reason)
+	p.retell(pod, reason)
 }
 
 func topologyWait(plan shim.Plan) time.Duration {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -61,6 +62,9 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 		return p.preFilterWithoutGPUs(state, request, self, annotations)
 	}
 	plan, position, sentence, err := p.engine.Order(request, self, annotations, nil)
+	if err == nil && plan.Outcome == shim.Waits && p.mirror.CatchUp(p.gone) > 0 {
+		plan, position, sentence, err = p.engine.Order(request, self, annotations, nil)
+	}
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("ordering nodes for pod %s: %w", request.Name, err))
 	}
@@ -78,6 +82,12 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 		c.refused = true
 		return nil, unresolvable(sentence)
 	}
+}
+
+// gone asks the informer's store.
+func (p *Plugin) gone(name types.NamespacedName, uid types.UID) bool {
+	live, err := p.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(name.Namespace).Get(name.Name)
+	return err != nil || live.UID != uid
 }
 
 // preFilterWithoutGPUs is for a pod that has gpu-count and no GPU limit: the engine names both numbers.

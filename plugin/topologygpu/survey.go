@@ -49,7 +49,7 @@ type template struct {
 	stepwise bool // and each node can tell by itself, one member after the other
 }
 
-const reasonCompanion = "%d members without GPUs, such as pod %s/%s, are ready but nodes have room for %d of them"
+const reasonCompanion = "members without GPUs, such as pod %s/%s: %d are to be placed and nodes have room for %d"
 
 // survey asks upstream for every node. A status that is not success says why the gang cannot be scheduled at all.
 func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Turn) (*survey, *fwk.Status) {
@@ -124,7 +124,7 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 	// Members without GPUs are upstream's to place, but a plan that they cannot follow would only keep others waiting.
 	for _, t := range s.templates {
 		if t.gpus == 0 && t.room.Load() < t.members {
-			return nil, unresolvable(fmt.Sprintf(reasonCompanion, t.members, t.pod.Namespace, t.pod.Name, t.room.Load()))
+			return nil, unresolvable(fmt.Sprintf(reasonCompanion, t.pod.Namespace, t.pod.Name, t.members, t.room.Load()))
 		}
 	}
 	// What members do to one another they do on an empty node, too: the rule must not count on more.
