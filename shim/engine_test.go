@@ -19,7 +19,7 @@ const realLibrary = "../bin/libfrond.so"
 func library(t *testing.T) *Library {
 	t.Helper()
 	if _, err := os.Stat(realLibrary); err != nil {
-		t.Skipf("%s is not built (make engine)", realLibrary)
+		t.Fatalf("%s is not built (make engine)", realLibrary)
 	}
 	l, err := Open(realLibrary)
 	if err != nil {

@@ -104,7 +104,7 @@ func (l lister) StorageInfos() fwk.StorageInfoLister { return l.bench.snapshot.S
 func needLibrary(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(realLibrary); err != nil {
-		t.Skipf("%s is not built (make engine)", realLibrary)
+		t.Fatalf("%s is not built (make engine)", realLibrary)
 	}
 }
 
