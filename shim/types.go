@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"time"
 )
 
@@ -96,6 +97,22 @@ type Args struct {
 	PermitWait time.Duration
 	Resources  []string // names of GPU resources
 	FabricFile string   // path; "": none
+}
+
+// Fabric reads the file that the args name, for New; nil when they name none.
+func (a Args) Fabric() ([]byte, error) {
+	if a.FabricFile == "" {
+		return nil, nil
+	}
+	fabric, err := os.ReadFile(a.FabricFile)
+	if err != nil {
+		var path *os.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		return nil, fmt.Errorf("args.topology.fabricFile: cannot read %s: %w", a.FabricFile, err)
+	}
+	return fabric, nil
 }
 
 // NodeFlag is a condition of the day: the node takes nothing new but still counts as capacity.

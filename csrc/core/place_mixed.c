@@ -253,13 +253,15 @@ bool place_mixed_span(struct place_work *work)
 /* Shortest run first, then everything; `distributed`: everything, or one leaf whose link is slow. */
 bool place_mixed_relaxed(struct place_work *work)
 {
-	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
-	for (work->per_node = 1; spreads && work->per_node <= FROND_GPUS_MAX; work->per_node++)
-		if (try_window(work, work->lo, work->hi, true) || try_runs(work, work->lo, work->hi, 1, true))
-			return true;
+	if (work->ask->strategy == STRATEGY_DISTRIBUTED) {
+		for (work->per_node = 1; work->per_node <= FROND_GPUS_MAX; work->per_node++)
+			if (try_window(work, work->lo, work->hi, true) || try_runs(work, work->lo, work->hi, 1, true))
+				return true;
+		return false;
+	}
 	work->per_node = FROND_GPUS_MAX;
-	if (spreads || try_nodes(work, true))
-		return !spreads;
+	if (try_nodes(work, true))
+		return true;
 	for (uint32_t length = 1; length <= work->fabric->leaf_count; length++)
 		if (try_runs(work, work->lo, work->hi, length, true))
 			return true;

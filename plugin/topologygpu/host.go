@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,15 +124,9 @@ func open(raw []byte) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	var fabric []byte
-	if args.FabricFile != "" {
-		if fabric, err = os.ReadFile(args.FabricFile); err != nil {
-			var path *os.PathError
-			if errors.As(err, &path) {
-				err = path.Err
-			}
-			return nil, fmt.Errorf("args.topology.fabricFile: cannot read %s: %w", args.FabricFile, err)
-		}
+	fabric, err := args.Fabric()
+	if err != nil {
+		return nil, err
 	}
 	engine, err := library.New(mirror.Limits(), raw, fabric)
 	if err != nil {

@@ -40,6 +40,10 @@ struct cluster {
 	char text[CLUSTER_TEXT]; /* NUL-terminated here */
 	uint32_t len;
 	char shown[CLUSTER_TEXT];
+
+	/* what remember() saw */
+	char before[CLUSTER_TEXT];
+	uint64_t generation;
 };
 
 struct wanted {
@@ -394,6 +398,20 @@ static inline struct frond_stats stats(struct cluster *c)
 	struct frond_stats out;
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->stats(c->engine, &out));
 	return out;
+}
+
+/* Takes a picture of the whole state; unchanged() compares with it. */
+static inline void remember(struct cluster *c)
+{
+	strcpy(c->before, dump(c));
+	c->generation = stats(c).generation;
+}
+
+static inline void unchanged(struct cluster *c)
+{
+	TEST_ASSERT_EQUAL_STRING(c->before, dump(c));
+	TEST_ASSERT_EQUAL_UINT64(c->generation, stats(c).generation);
+	check(c);
 }
 
 #endif

@@ -3,8 +3,6 @@
 #include "cluster.h"
 
 static struct cluster *c;
-static char before[CLUSTER_TEXT];
-static uint64_t generation;
 static const struct frond_key nobody = {0, 0};
 
 void setUp(void)
@@ -17,33 +15,20 @@ void tearDown(void)
 	cluster_free(c);
 }
 
-static void remember(void)
-{
-	strcpy(before, dump(c));
-	generation = stats(c).generation;
-}
-
-static void unchanged(void)
-{
-	TEST_ASSERT_EQUAL_STRING(before, dump(c));
-	TEST_ASSERT_EQUAL_UINT64(generation, stats(c).generation);
-	check(c);
-}
-
 /* ---- reserve ---------------------------------------------------------------------------------------------------- */
 
 static void planned(void) /* three members of two GPUs on node-1, not booked yet */
 {
 	plan(c, &(struct wanted){.name = "a", .members = 3, .gpus = 2});
 	TEST_ASSERT_EQUAL_STRING("node-1 node-1 node-1", spots(c));
-	remember();
+	remember(c);
 }
 
 static void reserve(int32_t expected)
 {
 	TEST_ASSERT_EQUAL_INT32(expected, abi->reserve(c->engine, &c->request, c->members, c->places));
 	if (expected != FROND_OK)
-		unchanged();
+		unchanged(c);
 	check(c);
 }
 
@@ -52,9 +37,9 @@ static void test_a_plan_is_booked_as_it_was_made(void)
 	planned();
 	reserve(FROND_OK);
 	TEST_ASSERT_EQUAL_UINT32(6, stats(c).gpus_reserved);
-	TEST_ASSERT_TRUE(stats(c).generation > generation);
+	TEST_ASSERT_TRUE(stats(c).generation > c->generation);
 	TEST_ASSERT_NOT_NULL(strstr(dump(c), "node 0 gpus 8 unhealthy 0 flags 0 uplink 0 held 3f count 0"));
-	remember();
+	remember(c);
 	reserve(FROND_STALE); /* they hold something already */
 }
 
@@ -87,21 +72,21 @@ static void test_a_plan_is_stale_when_a_gpu_or_node_is_no_longer_to_be_had(void)
 {
 	planned();
 	struct frond_key other = occupy(c, "node-1", 0x20);
-	remember();
+	remember(c);
 	reserve(FROND_STALE);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &other));
 	unhealthy(c, "node-1", 0x01);
-	remember();
+	remember(c);
 	reserve(FROND_STALE);
 	unhealthy(c, "node-1", 0);
 	cordon(c, "node-1");
-	remember();
+	remember(c);
 	reserve(FROND_STALE);
 	node_flags(c, "node-1", FROND_NODE_DOWN);
-	remember();
+	remember(c);
 	reserve(FROND_STALE);
 	node_remove(c, 0);
-	remember();
+	remember(c);
 	reserve(FROND_STALE);
 	node_flags(c, "node-1", 0); /* it is back */
 	reserve(FROND_OK);
@@ -111,7 +96,7 @@ static void test_a_plan_is_stale_when_pods_by_count_leave_too_little(void)
 {
 	planned();
 	occupy_by_count(c, "node-1", 3); /* five are left for six; no mask collides */
-	remember();
+	remember(c);
 	reserve(FROND_STALE);
 }
 
@@ -143,7 +128,7 @@ static void test_what_is_unknown_is_said_to_be(void)
 {
 	struct frond_key pod = {77, 77};
 	uint32_t verdict = 5, pods = 5;
-	remember();
+	remember(c);
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->permit(c->engine, &pod, &verdict));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->confirm(c->engine, &pod));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->release(c->engine, &pod));
@@ -152,17 +137,17 @@ static void test_what_is_unknown_is_said_to_be(void)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release_gang(c->engine, &pod, &pods));
 	TEST_ASSERT_EQUAL_UINT32(5, verdict);
 	TEST_ASSERT_EQUAL_UINT32(0, pods);
-	unchanged();
+	unchanged(c);
 }
 
 static void test_what_was_booked_comes_back_whole(void)
 {
-	remember();
+	remember(c);
 	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8});
 	place(c, &(struct wanted){.name = "b", .members = 3, .gpus = 3});
 	release(c, "a", 2);
 	release(c, "b", 3);
-	TEST_ASSERT_EQUAL_STRING(before, dump(c));
+	TEST_ASSERT_EQUAL_STRING(c->before, dump(c));
 	struct frond_key pod = key_of("a", 1);
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->release(c->engine, &pod)); /* twice is once too often */
 }
@@ -180,11 +165,11 @@ static void test_a_pod_that_is_put_again_is_there_once(void)
 {
 	const struct frond_key pod = {4, 4};
 	put(pod, "node-1", 2, 0x03);
-	remember();
+	remember(c);
 	put(pod, "node-1", 2, 0x03);
-	unchanged();
+	unchanged(c);
 	put(pod, "node-1", 2, 0); /* its annotation got lost: what we know stays */
-	unchanged();
+	unchanged(c);
 	TEST_ASSERT_EQUAL_UINT64(0, stats(c).conflicts);
 }
 

@@ -7,6 +7,7 @@
  * FROND_SEED: the seed. FROND_MODEL_STEPS: how many calls (20,000).
  */
 #include "cluster.h"
+#include "dice.h"
 #include "text/engine.h"
 
 enum { NODES = 12, PODS = 80, GANGS = 10, LEDGER = 40, MEMBERS = 5, NOBODY = -1 };
@@ -35,7 +36,7 @@ static struct {
 } m;
 
 static struct cluster *c;
-static uint64_t state, step;
+static uint64_t step;
 static uint32_t booked, stale, full, moved;
 
 void setUp(void)
@@ -48,19 +49,6 @@ void tearDown(void)
 	if (Unity.CurrentTestFailed)
 		printf("in step %llu\n", (unsigned long long)step);
 	cluster_free(c);
-}
-
-static uint32_t below(uint32_t bound) /* splitmix64 */
-{
-	uint64_t z = (state += 0x9e3779b97f4a7c15u);
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return (uint32_t)((z ^ (z >> 31)) % bound);
-}
-
-static bool percent(uint32_t chance)
-{
-	return below(100) < chance;
 }
 
 static struct frond_key pod_key(uint32_t pod)
@@ -455,8 +443,8 @@ static void test_random_calls_mean_what_the_model_says(void)
 	};
 	const char *steps_text = getenv("FROND_MODEL_STEPS"), *seed_text = getenv("FROND_SEED");
 	uint64_t steps = steps_text == NULL ? 20000 : strtoull(steps_text, NULL, 10);
-	state = seed_text == NULL ? 20260101 : strtoull(seed_text, NULL, 0);
-	printf("seed %llu, %llu steps\n", (unsigned long long)state, (unsigned long long)steps);
+	dice = seed_text == NULL ? 20260101 : strtoull(seed_text, NULL, 0);
+	printf("seed %llu, %llu steps\n", (unsigned long long)dice, (unsigned long long)steps);
 	memset(&m, 0, sizeof m);
 	for (uint32_t slot = 0; slot < NODES; slot++)
 		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)

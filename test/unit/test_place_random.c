@@ -7,6 +7,7 @@
  * FROND_SEED: the seed. FROND_PLACE_STEPS: how many clusters.
  */
 #include "cluster.h"
+#include "dice.h"
 
 enum { NODES = 24, LEAVES = 9, SPINES = 3, MEMBERS = 10, GANGS = 3 };
 
@@ -30,7 +31,7 @@ struct gang { /* what was booked, to pin it later */
 };
 
 static struct cluster *c;
-static uint64_t seed, state;
+static uint64_t seed;
 static char where[64]; /* every failure says how to see it again */
 static uint32_t placed, relaxed, waiting, never, refused;
 
@@ -44,19 +45,6 @@ void tearDown(void)
 	if (Unity.CurrentTestFailed)
 		printf("to see it again: %s\n", where);
 	cluster_free(c);
-}
-
-static uint32_t below(uint32_t bound) /* splitmix64 */
-{
-	uint64_t z = (state += 0x9e3779b97f4a7c15u);
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return (uint32_t)((z ^ (z >> 31)) % bound);
-}
-
-static bool percent(uint32_t chance)
-{
-	return below(100) < chance;
 }
 
 #define HOLDS(condition) TEST_ASSERT_TRUE_MESSAGE(condition, #condition)
@@ -473,7 +461,7 @@ static void test_every_plan_passes_a_naive_check_and_modes_agree(void)
 	seed = seed_text == NULL ? 20260101 : strtoull(seed_text, NULL, 0);
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t i = 0; i < steps; i++) {
-		state = seed + i;
+		dice = seed + i;
 		snprintf(where, sizeof where, "FROND_SEED=%llu FROND_PLACE_STEPS=1", (unsigned long long)(seed + i));
 		one_cluster();
 	}

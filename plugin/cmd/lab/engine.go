@@ -3,9 +3,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/frond-scheduler/frond/plugin/mirror"
@@ -32,11 +29,9 @@ func draw(text []byte, nodes []*v1.Node, pods []*v1.Pod, color bool) (string, er
 		return "", err
 	}
 	limits := shim.Limits{Nodes: uint32(max(1, len(nodes))), Pods: uint32(max(1, len(pods)))}
-	var fabric []byte
-	if args.FabricFile != "" {
-		if fabric, err = os.ReadFile(args.FabricFile); err != nil {
-			return "", fmt.Errorf("read the fabric file: %w", err)
-		}
+	fabric, err := args.Fabric()
+	if err != nil {
+		return "", err
 	}
 	engine, err := library.New(limits, text, fabric)
 	if err != nil {
