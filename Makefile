@@ -34,6 +34,7 @@ UNIT_SRC := $(wildcard test/unit/test_*.c)
 REL_LIB := $(LIB_SRC:%.c=build/rel/%.o)
 SAN_LIB := $(LIB_SRC:%.c=build/san/%.o)
 UNITS := $(UNIT_SRC:%.c=build/san/%)
+FUZZ := $(patsubst %.c,build/san/%,$(wildcard test/fuzz/fuzz_*.c))
 KUBE := kube-apiserver kube-controller-manager kubectl
 GO_SRC := go.mod go.sum $(shell find plugin shim csrc/include manifests -name '*.go' -o -path 'shim/*.[ch]' -o -name frond.h -o -path 'manifests/*' -type f)
 
@@ -85,6 +86,9 @@ build/san/libfrond.so: $(SAN_LIB)
 $(UNITS): build/san/%: build/san/%.o build/san/unity.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
+$(FUZZ): build/san/%: build/san/%.o build/san/test/fuzz/replay.o build/san/csrc/sim/jobs.o $(SAN_LIB)
+	@$(CC) $(SAN) -o $@ $^ $(LIBS)
+
 build/san/test/property/%: build/san/test/property/%.o
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
@@ -122,14 +126,21 @@ down: ## stops what demo started
 test: deps ## everything that CI runs; last line: N passed, N failed
 	@setpriv --pdeathsig TERM -- test/tools/test.sh
 
-units: $(UNITS) build/san/frond-sim build/san/libfrond.so build/san/test/property/oracle # built by test.sh
+units: $(UNITS) $(FUZZ) build/san/frond-sim build/san/libfrond.so build/san/test/property/oracle # built by test.sh
 
-proof: build ## the long proofs in full, resumable; writes docs/proof.md
+proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=DIR: real topologies and traces
 	@$(MAKE) --no-print-directory units
-	@test/tools/proof.sh
+	@test/tools/proof.sh $(DATA)
 
-bench: build ## measures, as ratios in one run
-	@test/tools/step.sh "bench" go test -count=1 -timeout 30m -run '^$$' -bench . -benchtime 1x ./test/bench
+coverage: deps ## line coverage of csrc/core and csrc/text; fails under 95 %
+	@test/tools/coverage.sh
+
+mutants: deps ## 200 random small mutations of the core, one at a time: how many do the tests notice?
+	@test/tools/mutants.sh 200
+
+bench: build ## the engine in time, as a ratio to a memory scan, and in instructions; the plugin against upstream
+	@test/tools/bench.sh
+	@test/tools/step.sh "bench of the plugin" go test -count=1 -timeout 30m -run '^$$' -bench . -benchtime 1x ./test/bench
 
 format: ## clang-format and gofmt over our sources
 	@clang-format -i $$(git ls-files '*.c' '*.h') && gofmt -w plugin shim test manifests
@@ -138,6 +149,6 @@ clean: ## removes build/ and bin/ (a running lab is stopped first)
 	@if [ -x bin/lab ]; then bin/lab down || true; fi
 	@rm -rf build bin
 
-.PHONY: help deps engine build demo down test units proof bench format clean
+.PHONY: help deps engine build demo down test units proof coverage mutants bench format clean
 
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -44,7 +44,7 @@ func engine(t *testing.T) *Engine {
 
 func put(t *testing.T, e *Engine, slot uint32) {
 	t.Helper()
-	err := e.NodePut(Node{Slot: slot, GPUs: 8, Name: fmt.Sprintf("node-%d", slot+1)}, map[string]string{
+	err := e.NodePut(Node{Slot: slot, GPUs: 8, Topology: None, Name: fmt.Sprintf("node-%d", slot+1)}, map[string]string{
 		"fabric.topograph.run/tier-0": fmt.Sprintf("leaf-%d", slot/2+1), "fabric.topograph.run/tier-1": "spine-1", "zone": "a"})
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestAnswersAndRefusals(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	e := engine(t)
-	if err := e.PodPut(Pod{Key: uid(90), Slot: 1, GPUs: 8, Name: "other/pod"}); err != nil {
+	if err := e.PodPut(Pod{Key: uid(90), Slot: 1, GPUs: 8, Name: "other/pod", Rank: None}); err != nil {
 		t.Fatal(err)
 	}
 	request, members := gang(1, 4)
@@ -216,16 +216,16 @@ func TestOrder(t *testing.T) {
 
 func TestNodesAndPods(t *testing.T) {
 	e := engine(t)
-	if err := e.NodePut(Node{Slot: 4, GPUs: GPUsMax + 1, Name: "big"}, nil); err == nil {
+	if err := e.NodePut(Node{Slot: 4, GPUs: GPUsMax + 1, Topology: None, Name: "big"}, nil); err == nil {
 		t.Error("too many GPUs")
 	}
-	if err := e.NodePut(Node{Slot: 8, GPUs: 1, Name: "beyond"}, nil); err == nil {
+	if err := e.NodePut(Node{Slot: 8, GPUs: 1, Topology: None, Name: "beyond"}, nil); err == nil {
 		t.Error("a slot beyond the limit")
 	}
-	if err := e.PodPut(Pod{Key: uid(1), Slot: 5, GPUs: 1}); !IsCode(err, CodeUnknown) {
+	if err := e.PodPut(Pod{Key: uid(1), Slot: 5, GPUs: 1, Rank: None}); !IsCode(err, CodeUnknown) {
 		t.Errorf("an unknown node: %v", err)
 	}
-	if err := e.PodPut(Pod{Key: uid(1), Slot: 0, GPUs: 2, Allocated: "node-1-gpu-3,node-1-gpu-4", Name: "a/b", Gang: GangKey("Job", "a", "b", "c")}); err != nil {
+	if err := e.PodPut(Pod{Key: uid(1), Slot: 0, GPUs: 2, Allocated: "node-1-gpu-3,node-1-gpu-4", Name: "a/b", Gang: GangKey("Job", "a", "b", "c"), Rank: 0}); err != nil {
 		t.Error(err)
 	}
 	if err := e.NodeRemove(0); err != nil {
@@ -238,7 +238,7 @@ func TestNodesAndPods(t *testing.T) {
 		t.Errorf("the pod went with its node: %v", err)
 	}
 	// A leaf with two parents is a problem that is told, not an error.
-	if err := e.NodePut(Node{Slot: 5, GPUs: 8, Name: "stray"}, map[string]string{"fabric.topograph.run/tier-0": "leaf-2", "fabric.topograph.run/tier-1": "spine-9"}); err != nil {
+	if err := e.NodePut(Node{Slot: 5, GPUs: 8, Topology: None, Name: "stray"}, map[string]string{"fabric.topograph.run/tier-0": "leaf-2", "fabric.topograph.run/tier-1": "spine-9"}); err != nil {
 		t.Fatal(err)
 	}
 	if problems := e.Problems(); len(problems) == 0 || !strings.Contains(strings.Join(problems, " "), "leaf-2") {

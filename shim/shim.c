@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim.h"
 
+#include "record.h"
+
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIBRARY    "libfrond.so"
@@ -141,7 +145,105 @@ void shim_free(void *mem)
 	free(mem);
 }
 
+/* ---- recordings ---------------------------------------------------------------------------------------------------- */
+
+#define RECORD_BUFFER 65536u
+
+struct recorder {
+	FILE *file;     /* NULL: the recording has ended early */
+	uint32_t nodes; /* limits.nodes of the engine */
+	int lost;       /* errno that ended it and has not been told */
+};
+
+/* Only a regular file is moved away; anything else at that path is refused when it is opened. */
+static void keep_old(const char *path)
+{
+	struct stat old;
+	char kept[PATH_BYTES];
+	int need = snprintf(kept, sizeof(kept), "%s.old", path);
+	if (need > 0 && (size_t)need < sizeof(kept) && lstat(path, &old) == 0 && S_ISREG(old.st_mode))
+		(void)rename(path, kept);
+}
+
+struct recorder *shim_record(const char *path, char *text, size_t cap)
+{
+	keep_old(path);
+	/* Not blocking, because a pipe without a reader would stop the scheduler; for its owner only, because it names
+	 * everybody's workloads. */
+	int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+	if (descriptor < 0) {
+		say(text, cap, "recording %s: cannot be written: %s", path, strerror(errno));
+		return NULL;
+	}
+	struct stat is;
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	if (fstat(descriptor, &is) != 0 || !S_ISREG(is.st_mode)) {
+		say(text, cap, "recording %s: is not a regular file", path);
+		goto refuse;
+	}
+	if (recorder == NULL || (recorder->file = fdopen(descriptor, "w")) == NULL) {
+		say(text, cap, "recording %s: %s", path, strerror(ENOMEM));
+		goto refuse;
+	}
+	(void)setvbuf(recorder->file, NULL, _IOFBF, RECORD_BUFFER);
+	record_header(recorder->file);
+	return recorder;
+
+refuse:
+	free(recorder);
+	(void)close(descriptor);
+	return NULL;
+}
+
+void shim_record_end(struct recorder *recorder)
+{
+	if (recorder != NULL && recorder->file != NULL)
+		(void)fclose(recorder->file);
+	free(recorder);
+}
+
+int shim_record_lost(struct recorder *recorder)
+{
+	int lost = recorder->lost;
+	recorder->lost = 0;
+	return lost;
+}
+
+/* What is written reaches the kernel before the call goes on, so that a crash leaves it. A failure ends the recording,
+ * nothing else. */
+static void flush(struct recorder *recorder)
+{
+	errno = 0;
+	if (fflush(recorder->file) == 0 && !ferror(recorder->file))
+		return;
+	recorder->lost = errno != 0 ? errno : EIO;
+	(void)fclose(recorder->file);
+	recorder->file = NULL;
+}
+
 /* ---- the table, function by function --------------------------------------------------------------------------- */
+
+/* Makes the call; writes down what goes in before it and what comes out after it. */
+static int32_t make(const struct shim *shim, const struct call *call)
+{
+	struct recorder *recorder = shim->recorder;
+	if (recorder != NULL && recorder->file != NULL) {
+		if (call->kind == CALL_create)
+			recorder->nodes = call->limits->nodes;
+		record_question(recorder->file, call, recorder->nodes);
+		flush(recorder);
+	}
+	int32_t code = call_run(shim->abi, shim->engine, call);
+	if (recorder != NULL && recorder->file != NULL) {
+		record_answer(recorder->file, call, recorder->nodes, code);
+		flush(recorder);
+	}
+	if (code == CALL_MISSING && call_shapes[call->kind].out & OUT_TEXT) {
+		say(call->text, call->cap, "this engine library does not have %s", call_shapes[call->kind].name);
+		*call->len = (uint32_t)strlen(call->text);
+	}
+	return code;
+}
 
 int32_t shim_args(const struct frond_abi *abi, const char *json, uint32_t json_len, struct frond_args *out, char *text,
 		  uint32_t cap, uint32_t *len)
@@ -160,107 +262,265 @@ uint64_t shim_size_of(const struct frond_abi *abi, const struct frond_limits *li
 	return abi->size_of(limits);
 }
 
-int32_t shim_create(const struct frond_abi *abi, void *mem, uint64_t bytes, const struct frond_limits *limits,
-		    const char *args, uint32_t args_len, const char *fabric, uint32_t fabric_len, frond_engine **out,
-		    char *text, uint32_t cap, uint32_t *len)
-{
-	return abi->create(mem, bytes, limits, args, args_len, fabric, fabric_len, out, text, cap, len);
-}
-
-int32_t shim_node_put(const struct frond_abi *abi, frond_engine *engine, const struct frond_node *node,
-		      const struct frond_pair *labels, uint32_t label_count, const char *in, uint32_t in_len,
-		      char *text, uint32_t cap, uint32_t *len)
-{
-	return abi->node_put(engine, node, labels, label_count, in, in_len, text, cap, len);
-}
-
-int32_t shim_node_remove(const struct frond_abi *abi, frond_engine *engine, uint32_t slot)
-{
-	return abi->node_remove(engine, slot);
-}
-
-int32_t shim_pod_put(const struct frond_abi *abi, frond_engine *engine, const struct frond_pod *pod, const char *in,
-		     uint32_t in_len, char *text, uint32_t cap, uint32_t *len)
-{
-	return abi->pod_put(engine, pod, in, in_len, text, cap, len);
-}
-
-int32_t shim_plan(const struct frond_abi *abi, frond_engine *engine, const struct frond_request *request,
-		  const struct frond_member *members, const struct frond_pair *annotations, const char *in,
-		  uint32_t in_len, const struct frond_room *room, struct frond_plan *out, struct frond_place *places,
-		  char *text, uint32_t cap, uint32_t *len)
-{
-	return abi->plan(engine, request, members, annotations, in, in_len, room, out, places, text, cap, len);
-}
-
-int32_t shim_order(const struct frond_abi *abi, frond_engine *engine, const struct frond_request *request,
-		   const struct frond_member *member, const struct frond_pair *annotations, const char *in,
-		   uint32_t in_len, const struct frond_room *room, struct frond_plan *out, uint16_t *position,
-		   char *text, uint32_t cap, uint32_t *len)
-{
-	return abi->order(engine, request, member, annotations, in, in_len, room, out, position, text, cap, len);
-}
-
-int32_t shim_reserve(const struct frond_abi *abi, frond_engine *engine, const struct frond_request *request,
-		     const struct frond_member *members, const struct frond_place *places)
-{
-	return abi->reserve(engine, request, members, places);
-}
-
-int32_t shim_permit(const struct frond_abi *abi, frond_engine *engine, const struct frond_key *pod, uint32_t *verdict)
-{
-	return abi->permit(engine, pod, verdict);
-}
-
-int32_t shim_confirm(const struct frond_abi *abi, frond_engine *engine, const struct frond_key *pod)
-{
-	return abi->confirm(engine, pod);
-}
-
-int32_t shim_release(const struct frond_abi *abi, frond_engine *engine, const struct frond_key *pod)
-{
-	return abi->release(engine, pod);
-}
-
-int32_t shim_release_gang(const struct frond_abi *abi, frond_engine *engine, const struct frond_key *gang,
-			  uint32_t *pods)
-{
-	return abi->release_gang(engine, gang, pods);
-}
-
-int32_t shim_binding(const struct frond_abi *abi, frond_engine *engine, const struct frond_key *pod, char *text,
-		     uint32_t cap, uint32_t *len)
-{
-	return abi->binding(engine, pod, text, cap, len);
-}
-
-int32_t shim_stats(const struct frond_abi *abi, frond_engine *engine, struct frond_stats *out)
-{
-	return abi->stats(engine, out);
-}
-
-int32_t shim_problems(const struct frond_abi *abi, frond_engine *engine, char *text, uint32_t cap, uint32_t *len)
-{
-	return abi->problems(engine, text, cap, len);
-}
-
-int32_t shim_map(const struct frond_abi *abi, frond_engine *engine, uint32_t color, char *text, uint32_t cap,
-		 uint32_t *len)
-{
-	return abi->map(engine, color, text, cap, len);
-}
-
-int32_t shim_dump(const struct frond_abi *abi, frond_engine *engine, char *text, uint32_t cap, uint32_t *len)
-{
-	return abi->dump(engine, text, cap, len);
-}
-
-int32_t shim_check(const struct frond_abi *abi, frond_engine *engine, char *text, uint32_t cap, uint32_t *len)
-{
-	return abi->check(engine, text, cap, len);
-}
-
 const char *shim_code_text(const struct frond_abi *abi, int32_t code)
 {
-	return abi->code_text(code);
+	return code == CALL_MISSING ? "this engine library does not have the call" : abi->code_text(code);
+}
+
+int32_t shim_create(struct shim *shim, void *mem, uint64_t bytes, const struct frond_limits *limits, const char *args,
+		    uint32_t args_len, const char *fabric, uint32_t fabric_len, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_create,
+			    .engine = &shim->engine,
+			    .mem = mem,
+			    .mem_bytes = bytes,
+			    .limits = limits,
+			    .args = args,
+			    .args_len = args_len,
+			    .fabric = fabric,
+			    .fabric_len = fabric_len,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_node_put(const struct shim *shim, const struct frond_node *node, const struct frond_pair *labels,
+		      uint32_t label_count, const char *in, uint32_t in_len, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_node_put,
+			    .node = node,
+			    .pairs = labels,
+			    .label_count = label_count,
+			    .in = in,
+			    .in_len = in_len,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_topology_put(const struct shim *shim, const struct frond_topology *topology, uint32_t *id, char *text,
+			  uint32_t cap, uint32_t *len)
+{
+	struct call call = {
+		.kind = CALL_topology_put, .topology = topology, .number = id, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_node_remove(const struct shim *shim, uint32_t slot)
+{
+	struct call call = {.kind = CALL_node_remove, .slot = slot};
+	return make(shim, &call);
+}
+
+int32_t shim_pod_put(const struct shim *shim, const struct frond_pod *pod, const char *in, uint32_t in_len, char *text,
+		     uint32_t cap, uint32_t *len)
+{
+	struct call call = {
+		.kind = CALL_pod_put, .pod = pod, .in = in, .in_len = in_len, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_plan(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
+		  const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
+		  struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_plan,
+			    .request = request,
+			    .members = members,
+			    .pairs = annotations,
+			    .in = in,
+			    .in_len = in_len,
+			    .room = room,
+			    .plan = out,
+			    .places = places,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_order(const struct shim *shim, const struct frond_request *request, const struct frond_member *member,
+		   const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
+		   struct frond_plan *out, uint16_t *position, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_order,
+			    .request = request,
+			    .members = member,
+			    .pairs = annotations,
+			    .in = in,
+			    .in_len = in_len,
+			    .room = room,
+			    .plan = out,
+			    .position = position,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_reserve(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
+		     const struct frond_place *places)
+{
+	struct call call = {.kind = CALL_reserve, .request = request, .members = members, .booked = places};
+	return make(shim, &call);
+}
+
+int32_t shim_gang_put(const struct shim *shim, const struct frond_request *request,
+		      const struct frond_pair *annotations, const char *in, uint32_t in_len, char *text, uint32_t cap,
+		      uint32_t *len)
+{
+	struct call call = {.kind = CALL_gang_put,
+			    .request = request,
+			    .pairs = annotations,
+			    .in = in,
+			    .in_len = in_len,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_gang_get(const struct shim *shim, const struct frond_key *gang, struct frond_gang *out)
+{
+	struct call call = {.kind = CALL_gang_get, .key = gang, .gang = out};
+	return make(shim, &call);
+}
+
+int32_t shim_permit(const struct shim *shim, const struct frond_key *pod, uint32_t *verdict)
+{
+	struct call call = {.kind = CALL_permit, .key = pod, .number = verdict};
+	return make(shim, &call);
+}
+
+int32_t shim_confirm(const struct shim *shim, const struct frond_key *pod)
+{
+	struct call call = {.kind = CALL_confirm, .key = pod};
+	return make(shim, &call);
+}
+
+int32_t shim_release(const struct shim *shim, const struct frond_key *pod)
+{
+	struct call call = {.kind = CALL_release, .key = pod};
+	return make(shim, &call);
+}
+
+int32_t shim_release_gang(const struct shim *shim, const struct frond_key *gang, uint32_t *pods)
+{
+	struct call call = {.kind = CALL_release_gang, .key = gang, .number = pods};
+	return make(shim, &call);
+}
+
+int32_t shim_tick(const struct shim *shim, int64_t now_ms, struct frond_key *expired, uint32_t cap, uint32_t *count)
+{
+	struct call call = {.kind = CALL_tick, .now_ms = now_ms, .keys = expired, .list_cap = cap, .number = count};
+	return make(shim, &call);
+}
+
+int32_t shim_what_if(const struct shim *shim)
+{
+	struct call call = {.kind = CALL_what_if};
+	return make(shim, &call);
+}
+
+int32_t shim_undo(const struct shim *shim)
+{
+	struct call call = {.kind = CALL_undo};
+	return make(shim, &call);
+}
+
+int32_t shim_recover(const struct shim *shim, const struct frond_key *gang, const struct frond_room *room,
+		     struct frond_moves *out, struct frond_move *moves, uint32_t list_cap, char *text, uint32_t cap,
+		     uint32_t *len)
+{
+	struct call call = {.kind = CALL_recover,
+			    .key = gang,
+			    .room = room,
+			    .moves = out,
+			    .move_list = moves,
+			    .list_cap = list_cap,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_defrag(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
+		    const struct frond_pair *annotations, const char *in, uint32_t in_len,
+		    const struct frond_room *room, struct frond_moves *out, struct frond_move *moves, uint32_t list_cap,
+		    char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_defrag,
+			    .request = request,
+			    .members = members,
+			    .pairs = annotations,
+			    .in = in,
+			    .in_len = in_len,
+			    .room = room,
+			    .moves = out,
+			    .move_list = moves,
+			    .list_cap = list_cap,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_victims(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
+		     const struct frond_pair *annotations, const char *in, uint32_t in_len,
+		     const struct frond_room *room, struct frond_victims *out, struct frond_place *places,
+		     struct frond_key *pods, uint32_t list_cap, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_victims,
+			    .request = request,
+			    .members = members,
+			    .pairs = annotations,
+			    .in = in,
+			    .in_len = in_len,
+			    .room = room,
+			    .victims = out,
+			    .places = places,
+			    .keys = pods,
+			    .list_cap = list_cap,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_binding(const struct shim *shim, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_binding, .key = pod, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_stats(const struct shim *shim, struct frond_stats *out)
+{
+	struct call call = {.kind = CALL_stats, .stats = out};
+	return make(shim, &call);
+}
+
+int32_t shim_problems(const struct shim *shim, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_problems, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_map(const struct shim *shim, uint32_t color, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_map, .color = color, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_dump(const struct shim *shim, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_dump, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_check(const struct shim *shim, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_check, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
 }

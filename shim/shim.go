@@ -15,12 +15,14 @@ import "C"
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unsafe"
 )
@@ -82,31 +84,54 @@ func (l *Library) FabricExpand(text []byte, line bool) ([]byte, error) {
 	return []byte(out), err
 }
 
+// Option changes how an engine is made.
+type Option func(*options)
+
+type options struct {
+	record string
+	warn   func(error)
+}
+
+// Record writes every call of the engine to the file, with what went in and what came out, for `frond-sim replay`
+// (docs/recording.md). A file that is there already is kept as PATH.old. A recording that cannot be made, or breaks off,
+// costs one warning and nothing else; warn is called under the engine's lock. An empty path records nothing.
+func Record(path string, warn func(error)) Option {
+	return func(o *options) { o.record, o.warn = path, warn }
+}
+
 // New makes an engine. args and fabric may be empty. Close gives its memory back.
-func (l *Library) New(limits Limits, args, fabric []byte) (*Engine, error) {
+func (l *Library) New(limits Limits, args, fabric []byte, how ...Option) (*Engine, error) {
 	if err := errors.Join(checkLength("args", args), checkLength("fabric", fabric)); err != nil {
 		return nil, err
 	}
 	in := C.struct_frond_limits{nodes: C.uint32_t(limits.Nodes), pods: C.uint32_t(limits.Pods),
-		text_bytes: C.uint32_t(limits.TextBytes)}
+		text_bytes: C.uint32_t(limits.TextBytes), table_bytes: C.uint32_t(limits.TableBytes)}
 	size := C.shim_size_of(l.abi, &in)
 	if size == 0 {
 		return nil, &Error{Code: CodeLimit, Text: fmt.Sprintf("no engine can have %d nodes and %d pods", limits.Nodes, limits.Pods)}
 	}
-	mem := C.shim_alloc(size)
-	if mem == nil {
+	mem, shim := C.shim_alloc(size), (*C.struct_shim)(C.shim_alloc(C.sizeof_struct_shim))
+	if mem == nil || shim == nil {
+		C.shim_free(mem)
+		C.shim_free(unsafe.Pointer(shim))
 		return nil, &Error{Code: CodeLimit, Text: fmt.Sprintf("no memory for an engine of %d bytes", uint64(size))}
 	}
-	var engine *C.frond_engine
+	shim.abi = l.abi
+	e := &Engine{library: l, limits: limits, mem: mem, bytes: uint64(size), shim: shim}
+	for _, set := range how {
+		set(&e.options)
+	}
+	e.record()
 	_, err := l.text(sentenceBytes, func(text *C.char, textSize C.uint32_t, length *C.uint32_t) C.int32_t {
-		return C.shim_create(l.abi, mem, size, &in, chars(args), C.uint32_t(len(args)), chars(fabric),
-			C.uint32_t(len(fabric)), &engine, text, textSize, length)
+		return C.shim_create(shim, mem, size, &in, chars(args), C.uint32_t(len(args)), chars(fabric),
+			C.uint32_t(len(fabric)), text, textSize, length)
 	})
+	e.recorded()
 	if err != nil {
-		C.shim_free(mem)
+		e.Close()
 		return nil, err
 	}
-	return &Engine{library: l, limits: limits, mem: mem, engine: engine, bytes: uint64(size)}, nil
+	return e, nil
 }
 
 // Engine is one scheduling engine. Its methods may be called from any goroutine; each takes the engine's one lock.
@@ -114,11 +139,12 @@ type Engine struct {
 	library *Library
 	limits  Limits
 	bytes   uint64
+	options options
 
-	mu     sync.Mutex
-	mem    unsafe.Pointer // nil once closed
-	engine *C.frond_engine
-	input  texts // scratch for strings on their way in
+	mu    sync.Mutex
+	mem   unsafe.Pointer
+	shim  *C.struct_shim // in C's memory; nil once closed
+	input texts          // scratch for strings on their way in
 }
 
 // Limits are those the engine was made with.
@@ -131,17 +157,50 @@ func (e *Engine) Bytes() uint64 { return e.bytes }
 func (e *Engine) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.shim == nil {
+		return
+	}
+	C.shim_record_end(e.shim.recorder)
+	C.shim_free(unsafe.Pointer(e.shim))
 	C.shim_free(e.mem)
-	e.mem, e.engine = nil, nil
+	e.mem, e.shim = nil, nil
+}
+
+// record begins the recording that was asked for, if any.
+func (e *Engine) record() {
+	if e.options.record == "" {
+		return
+	}
+	if strings.ContainsRune(e.options.record, 0) {
+		e.options.warn(errors.New("recording: the path contains a NUL byte"))
+		return
+	}
+	path := C.CString(e.options.record)
+	defer C.free(unsafe.Pointer(path))
+	text := make([]byte, C.SHIM_TEXT_MAX)
+	if e.shim.recorder = C.shim_record(path, (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text))); e.shim.recorder == nil {
+		e.options.warn(errors.New(cString(text)))
+	}
+}
+
+// recorded warns once when the recording has broken off; the lock is held, or the engine is not yet shared.
+func (e *Engine) recorded() {
+	if e.shim.recorder == nil {
+		return
+	}
+	if lost := C.shim_record_lost(e.shim.recorder); lost != 0 {
+		e.options.warn(fmt.Errorf("recording %s has ended: %w", e.options.record, syscall.Errno(lost)))
+	}
 }
 
 // NodePut enters a node, or changes the one with the same slot.
 func (e *Engine) NodePut(node Node, labels map[string]string) error {
-	return e.locked(func(abi *C.struct_frond_abi) error {
+	return e.locked(func(shim *C.struct_shim) error {
 		e.input.reset()
 		record := C.struct_frond_node{
 			slot: C.uint32_t(node.Slot), gpus: C.uint32_t(node.GPUs), unhealthy_mask: C.uint32_t(node.UnhealthyMask),
-			flags: C.uint32_t(node.Flags), uplink_gbps: C.uint32_t(node.UplinkGbps), name: e.input.add(node.Name),
+			flags: C.uint32_t(node.Flags), uplink_gbps: C.uint32_t(node.UplinkGbps), topology: C.uint32_t(node.Topology),
+			name: e.input.add(node.Name), model: e.input.add(node.Model),
 		}
 		pairs := e.input.pairs(labels)
 		in, inLen, err := e.input.done()
@@ -149,31 +208,41 @@ func (e *Engine) NodePut(node Node, labels map[string]string) error {
 			return err
 		}
 		_, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_node_put(abi, e.engine, &record, first(pairs), C.uint32_t(len(pairs)), in, inLen, text, size, length)
+			return C.shim_node_put(shim, &record, first(pairs), C.uint32_t(len(pairs)), in, inLen, text, size, length)
 		})
 		return err
 	})
 }
 
+// TopologyPut enters a link table as a node report gives it. Equal tables share one id, for Node.Topology.
+func (e *Engine) TopologyPut(topology Topology) (uint32, error) {
+	var id C.uint32_t
+	_, err := e.read(sentenceBytes, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_topology_put(shim, (*C.struct_frond_topology)(unsafe.Pointer(&topology)), &id, text, size, length)
+	})
+	return uint32(id), err
+}
+
 // NodeRemove forgets a node.
 func (e *Engine) NodeRemove(slot uint32) error {
-	return e.locked(func(abi *C.struct_frond_abi) error {
-		return e.library.fail(C.shim_node_remove(abi, e.engine, C.uint32_t(slot)), "")
+	return e.locked(func(shim *C.struct_shim) error {
+		return e.library.fail(C.shim_node_remove(shim, C.uint32_t(slot)), "")
 	})
 }
 
 // PodPut enters a bound pod that holds GPUs; one that was reserved becomes bound.
 func (e *Engine) PodPut(pod Pod) error {
-	return e.locked(func(abi *C.struct_frond_abi) error {
+	return e.locked(func(shim *C.struct_shim) error {
 		e.input.reset()
 		record := C.struct_frond_pod{pod: key(pod.Key), slot: C.uint32_t(pod.Slot), gpus: C.uint32_t(pod.GPUs),
-			allocated: e.input.add(pod.Allocated), name: e.input.add(pod.Name), gang: key(pod.Gang)}
+			allocated: e.input.add(pod.Allocated), name: e.input.add(pod.Name), gang: key(pod.Gang),
+			rank: C.uint32_t(pod.Rank), flags: C.uint32_t(pod.Flags)}
 		in, inLen, err := e.input.done()
 		if err != nil {
 			return err
 		}
 		_, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_pod_put(abi, e.engine, &record, in, inLen, text, size, length)
+			return C.shim_pod_put(shim, &record, in, inLen, text, size, length)
 		})
 		return err
 	})
@@ -182,21 +251,18 @@ func (e *Engine) PodPut(pod Pod) error {
 // Plan places members jointly and changes nothing. members stand by ascending rank; room is indexed by slot and may be
 // nil. The sentence says why here, or what stands in the way; places are parallel to members when it was placed.
 func (e *Engine) Plan(request Request, members []Member, annotations map[string]string, room []Room) (plan Plan, places []Place, sentence string, err error) {
-	if len(members) == 0 || len(members) > MembersMax {
-		return plan, nil, "", &Error{Code: CodeLimit, Text: fmt.Sprintf("a gang has 1 to %d members, got %d", MembersMax, len(members))}
-	}
-	if err := e.checkRoom(room); err != nil {
+	if err := cmp.Or(checkMembers(members), e.checkRoom(room)); err != nil {
 		return plan, nil, "", err
 	}
 	places = make([]Place, len(members))
-	err = e.locked(func(abi *C.struct_frond_abi) error {
+	err = e.locked(func(shim *C.struct_shim) error {
 		record, pairs, in, inLen, err := e.request(request, len(members), annotations)
 		if err != nil {
 			return err
 		}
 		var out C.struct_frond_plan
 		sentence, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_plan(abi, e.engine, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), &out,
+			return C.shim_plan(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), &out,
 				cPlaces(places), text, size, length)
 		})
 		plan = goPlan(&out)
@@ -214,14 +280,14 @@ func (e *Engine) Order(request Request, member Member, annotations map[string]st
 		return plan, nil, "", err
 	}
 	position = make([]uint16, e.limits.Nodes)
-	err = e.locked(func(abi *C.struct_frond_abi) error {
+	err = e.locked(func(shim *C.struct_shim) error {
 		record, pairs, in, inLen, err := e.request(request, 1, annotations)
 		if err != nil {
 			return err
 		}
 		var out C.struct_frond_plan
 		sentence, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_order(abi, e.engine, &record, cMembers([]Member{member}), first(pairs), in, inLen, cRoom(room),
+			return C.shim_order(shim, &record, cMembers([]Member{member}), first(pairs), in, inLen, cRoom(room),
 				&out, (*C.uint16_t)(unsafe.Pointer(&position[0])), text, size, length)
 		})
 		plan = goPlan(&out)
@@ -238,50 +304,172 @@ func (e *Engine) Reserve(request Request, members []Member, places []Place) erro
 	if len(members) == 0 || len(members) != len(places) {
 		return &Error{Code: CodeBad, Text: fmt.Sprintf("%d members do not match %d places", len(members), len(places))}
 	}
-	return e.locked(func(abi *C.struct_frond_abi) error {
+	return e.locked(func(shim *C.struct_shim) error {
 		e.input.reset()
 		record := requestRecord(request, len(members), 0)
-		return e.library.fail(C.shim_reserve(abi, e.engine, &record, cMembers(members), cPlaces(places)), "")
+		return e.library.fail(C.shim_reserve(shim, &record, cMembers(members), cPlaces(places)), "")
 	})
 }
 
 // Permit says that a reserved member has reached Permit, and whether its whole gang has.
 func (e *Engine) Permit(pod Key) (Verdict, error) {
 	var verdict C.uint32_t
-	err := e.onPod(pod, func(abi *C.struct_frond_abi, pod *C.struct_frond_key) C.int32_t {
-		return C.shim_permit(abi, e.engine, pod, &verdict)
+	err := e.onPod(pod, func(shim *C.struct_shim, pod *C.struct_frond_key) C.int32_t {
+		return C.shim_permit(shim, pod, &verdict)
 	})
 	return Verdict(verdict), err
 }
 
 // Confirm says that a reserved member is bound.
 func (e *Engine) Confirm(pod Key) error {
-	return e.onPod(pod, func(abi *C.struct_frond_abi, pod *C.struct_frond_key) C.int32_t {
-		return C.shim_confirm(abi, e.engine, pod)
+	return e.onPod(pod, func(shim *C.struct_shim, pod *C.struct_frond_key) C.int32_t {
+		return C.shim_confirm(shim, pod)
 	})
 }
 
 // Release gives back what a pod holds. CodeUnknown when it holds nothing.
 func (e *Engine) Release(pod Key) error {
-	return e.onPod(pod, func(abi *C.struct_frond_abi, pod *C.struct_frond_key) C.int32_t {
-		return C.shim_release(abi, e.engine, pod)
+	return e.onPod(pod, func(shim *C.struct_shim, pod *C.struct_frond_key) C.int32_t {
+		return C.shim_release(shim, pod)
 	})
 }
 
 // ReleaseGang gives back what members of a gang hold that are not bound, and says how many did.
 func (e *Engine) ReleaseGang(gang Key) (int, error) {
 	var pods C.uint32_t
-	err := e.onPod(gang, func(abi *C.struct_frond_abi, gang *C.struct_frond_key) C.int32_t {
-		return C.shim_release_gang(abi, e.engine, gang, &pods)
+	err := e.onPod(gang, func(shim *C.struct_shim, gang *C.struct_frond_key) C.int32_t {
+		return C.shim_release_gang(shim, gang, &pods)
 	})
 	return int(pods), err
+}
+
+// GangPut tells what a gang that holds something asks for: annotations, claim, MinMember, Priority. Recover, Victims and
+// Defrag go by it. CodeUnknown when nobody of it holds anything.
+func (e *Engine) GangPut(request Request, annotations map[string]string) error {
+	return e.locked(func(shim *C.struct_shim) error {
+		record, pairs, in, inLen, err := e.request(request, 0, annotations)
+		if err != nil {
+			return err
+		}
+		_, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+			return C.shim_gang_put(shim, &record, first(pairs), in, inLen, text, size, length)
+		})
+		return err
+	})
+}
+
+// Gang is how far a gang has come. CodeUnknown when nobody of it holds anything.
+func (e *Engine) Gang(gang Key) (Gang, error) {
+	var out C.struct_frond_gang
+	err := e.onPod(gang, func(shim *C.struct_shim, gang *C.struct_frond_key) C.int32_t {
+		return C.shim_gang_get(shim, gang, &out)
+	})
+	return goGang(&out), err
+}
+
+// Tick says that time has come to now: gangs whose deadline has passed before all of them were bound give their unbound
+// places back. Returns those gangs. Not inside a what-if.
+func (e *Engine) Tick(now time.Time) ([]Key, error) {
+	var all []Key
+	expired := make([]Key, listEntries)
+	for {
+		var count C.uint32_t
+		err := e.locked(func(shim *C.struct_shim) error {
+			return e.library.fail(C.shim_tick(shim, C.int64_t(now.UnixMilli()), cKeys(expired), C.uint32_t(len(expired)), &count), "")
+		})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, expired[:min(int(count), len(expired))]...)
+		if int(count) < len(expired) {
+			return all, nil
+		}
+	}
+}
+
+// WhatIf begins a trial: what Reserve, Permit, Confirm, Release and ReleaseGang do from here on is taken back by Undo, to
+// any depth. The lock is not held in between, so the caller keeps others away from the engine until then.
+func (e *Engine) WhatIf() error {
+	return e.locked(func(shim *C.struct_shim) error { return e.library.fail(C.shim_what_if(shim), "") })
+}
+
+// Undo ends the innermost trial.
+func (e *Engine) Undo() error {
+	return e.locked(func(shim *C.struct_shim) error { return e.library.fail(C.shim_undo(shim), "") })
+}
+
+// Recover says which members of a gang have to move after a failure, and where to; nothing is booked.
+func (e *Engine) Recover(gang Key, room []Room) (moves Moves, list []Move, sentence string, err error) {
+	if err := e.checkRoom(room); err != nil {
+		return moves, nil, "", err
+	}
+	record := key(gang)
+	var out C.struct_frond_moves
+	err = e.locked(func(shim *C.struct_shim) error {
+		list, sentence, err = listed(e.library, &out.count, func(list []Move, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+			return C.shim_recover(shim, &record, cRoom(room), &out, cMoves(list), C.uint32_t(len(list)), text, size, length)
+		})
+		return err
+	})
+	if err != nil {
+		return Moves{}, nil, "", err
+	}
+	return goMoves(&out), list, sentence, nil
+}
+
+// Defrag says which members of other gangs have to move so that this one fits; nothing is booked.
+func (e *Engine) Defrag(request Request, members []Member, annotations map[string]string, room []Room) (moves Moves, list []Move, sentence string, err error) {
+	if err := cmp.Or(checkMembers(members), e.checkRoom(room)); err != nil {
+		return moves, nil, "", err
+	}
+	var out C.struct_frond_moves
+	err = e.locked(func(shim *C.struct_shim) error {
+		record, pairs, in, inLen, err := e.request(request, len(members), annotations)
+		if err != nil {
+			return err
+		}
+		list, sentence, err = listed(e.library, &out.count, func(list []Move, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+			return C.shim_defrag(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), &out,
+				cMoves(list), C.uint32_t(len(list)), text, size, length)
+		})
+		return err
+	})
+	if err != nil {
+		return Moves{}, nil, "", err
+	}
+	return goMoves(&out), list, sentence, nil
+}
+
+// Victims says which pods of lower priority have to go so that the gang fits, and where it goes then; nothing is booked.
+// places are parallel to members when it was placed.
+func (e *Engine) Victims(request Request, members []Member, annotations map[string]string, room []Room) (victims Victims, pods []Key, places []Place, sentence string, err error) {
+	if err := cmp.Or(checkMembers(members), e.checkRoom(room)); err != nil {
+		return victims, nil, nil, "", err
+	}
+	places = make([]Place, len(members))
+	var out C.struct_frond_victims
+	err = e.locked(func(shim *C.struct_shim) error {
+		record, pairs, in, inLen, err := e.request(request, len(members), annotations)
+		if err != nil {
+			return err
+		}
+		pods, sentence, err = listed(e.library, &out.count, func(pods []Key, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+			return C.shim_victims(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), &out,
+				cPlaces(places), cKeys(pods), C.uint32_t(len(pods)), text, size, length)
+		})
+		return err
+	})
+	if err != nil {
+		return Victims{}, nil, nil, "", err
+	}
+	return goVictims(&out), pods, places, sentence, nil
 }
 
 // Binding returns the annotations that the pod's Binding carries.
 func (e *Engine) Binding(pod Key) (map[string]string, error) {
 	record := key(pod)
-	text, err := e.read(4096, func(abi *C.struct_frond_abi, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-		return C.shim_binding(abi, e.engine, &record, text, size, length)
+	text, err := e.read(4096, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_binding(shim, &record, text, size, length)
 	})
 	if err != nil {
 		return nil, err
@@ -300,16 +488,16 @@ func (e *Engine) Binding(pod Key) (map[string]string, error) {
 // Stats are the engine's counters.
 func (e *Engine) Stats() (Stats, error) {
 	var out C.struct_frond_stats
-	err := e.locked(func(abi *C.struct_frond_abi) error {
-		return e.library.fail(C.shim_stats(abi, e.engine, &out), "")
+	err := e.locked(func(shim *C.struct_shim) error {
+		return e.library.fail(C.shim_stats(shim, &out), "")
 	})
 	return *(*Stats)(unsafe.Pointer(&out)), err
 }
 
 // Problems are what is wrong with the fabric, a sentence each.
 func (e *Engine) Problems() []string {
-	text, err := e.read(4096, func(abi *C.struct_frond_abi, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-		return C.shim_problems(abi, e.engine, text, size, length)
+	text, err := e.read(4096, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_problems(shim, text, size, length)
 	})
 	if err != nil {
 		return []string{err.Error()}
@@ -325,22 +513,22 @@ func (e *Engine) Problems() []string {
 
 // Map draws the fabric as text.
 func (e *Engine) Map(color bool) (string, error) {
-	return e.read(64<<10, func(abi *C.struct_frond_abi, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-		return C.shim_map(abi, e.engine, flag(color), text, size, length)
+	return e.read(64<<10, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_map(shim, flag(color), text, size, length)
 	})
 }
 
 // Dump is the canonical text of the whole state.
 func (e *Engine) Dump() (string, error) {
-	return e.read(64<<10, func(abi *C.struct_frond_abi, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-		return C.shim_dump(abi, e.engine, text, size, length)
+	return e.read(64<<10, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_dump(shim, text, size, length)
 	})
 }
 
 // Check runs the invariant checker; the error names the invariant that does not hold.
 func (e *Engine) Check() error {
-	_, err := e.read(sentenceBytes, func(abi *C.struct_frond_abi, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-		return C.shim_check(abi, e.engine, text, size, length)
+	_, err := e.read(sentenceBytes, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_check(shim, text, size, length)
 	})
 	return err
 }
@@ -348,26 +536,27 @@ func (e *Engine) Check() error {
 // ---- how calls are made --------------------------------------------------------------------------------------------
 
 // locked runs one call under the engine's lock.
-func (e *Engine) locked(call func(abi *C.struct_frond_abi) error) error {
+func (e *Engine) locked(call func(*C.struct_shim) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.engine == nil {
+	if e.shim == nil {
 		return &Error{Code: CodeUnknown, Text: "the engine is closed"}
 	}
-	return call(e.library.abi)
+	defer e.recorded()
+	return call(e.shim)
 }
 
-func (e *Engine) onPod(pod Key, call func(*C.struct_frond_abi, *C.struct_frond_key) C.int32_t) error {
+func (e *Engine) onPod(pod Key, call func(*C.struct_shim, *C.struct_frond_key) C.int32_t) error {
 	record := key(pod)
-	return e.locked(func(abi *C.struct_frond_abi) error {
-		return e.library.fail(call(abi, &record), "")
+	return e.locked(func(shim *C.struct_shim) error {
+		return e.library.fail(call(shim, &record), "")
 	})
 }
 
-func (e *Engine) read(size int, call func(*C.struct_frond_abi, *C.char, C.uint32_t, *C.uint32_t) C.int32_t) (text string, err error) {
-	err = e.locked(func(abi *C.struct_frond_abi) error {
+func (e *Engine) read(size int, call func(*C.struct_shim, *C.char, C.uint32_t, *C.uint32_t) C.int32_t) (text string, err error) {
+	err = e.locked(func(shim *C.struct_shim) error {
 		text, err = e.library.text(size, func(buffer *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return call(abi, buffer, size, length)
+			return call(shim, buffer, size, length)
 		})
 		return err
 	})
@@ -393,6 +582,32 @@ func (l *Library) text(size int, call func(text *C.char, size C.uint32_t, length
 	}
 }
 
+// listEntries is where every list that the engine fills starts.
+const listEntries = 64
+
+// listed makes a call that writes a list and text, again with more room while either was too small. count is what the
+// call says of the list's length.
+func listed[T any](l *Library, count *C.uint32_t, call func(list []T, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t) ([]T, string, error) {
+	entries, size := listEntries, int(sentenceBytes)
+	for {
+		list, buffer := make([]T, entries), make([]byte, size)
+		var length C.uint32_t
+		*count = 0
+		code := call(list, (*C.char)(unsafe.Pointer(&buffer[0])), C.uint32_t(size), &length)
+		longer, wider := int(*count) > entries, int(length) > size
+		switch {
+		case code == C.FROND_SMALL && (longer || wider):
+			entries, size = max(entries, int(*count)), max(size, int(length))
+		case code != C.FROND_OK:
+			return nil, "", l.fail(code, string(buffer[:min(int(length), size)]))
+		case longer || wider:
+			return nil, "", &Error{Code: CodeBroken, Text: fmt.Sprintf("the engine wrote %d entries into %d, %d bytes into %d", *count, entries, length, size)}
+		default:
+			return list[:*count], string(buffer[:length]), nil
+		}
+	}
+}
+
 // fail is nil for success, else an *Error with the engine's sentence, or the text of the code when it had none.
 func (l *Library) fail(code C.int32_t, sentence string) error {
 	if code == C.FROND_OK {
@@ -402,6 +617,13 @@ func (l *Library) fail(code C.int32_t, sentence string) error {
 		sentence = C.GoString(C.shim_code_text(l.abi, code))
 	}
 	return &Error{Code: Code(code), Text: sentence}
+}
+
+func checkMembers(members []Member) error {
+	if len(members) == 0 || len(members) > MembersMax {
+		return &Error{Code: CodeLimit, Text: fmt.Sprintf("a gang has 1 to %d members, got %d", MembersMax, len(members))}
+	}
+	return nil
 }
 
 func (e *Engine) checkRoom(room []Room) error {
@@ -416,6 +638,7 @@ func (e *Engine) request(request Request, members int, annotations map[string]st
 	e.input.reset()
 	record = requestRecord(request, members, len(annotations))
 	record.name = e.input.add(request.Name)
+	record.claim = e.input.add(request.Claim)
 	pairs = e.input.pairs(annotations)
 	in, inLen, err = e.input.done()
 	return record, pairs, in, inLen, err
@@ -426,10 +649,32 @@ func requestRecord(request Request, members, annotations int) C.struct_frond_req
 		gang: key(request.Gang), members: C.uint32_t(members), min_member: C.uint32_t(request.MinMember),
 		gpus_desired: C.uint64_t(request.GPUsDesired), age_ms: C.int64_t(request.Age.Milliseconds()),
 		only_slot: C.uint32_t(request.OnlySlot), annotations: C.uint32_t(annotations),
+		deadline_ms: millis(request.Deadline), priority: C.int32_t(request.Priority),
 	}
 }
 
+// millis is 0, no deadline, for the zero time.
+func millis(at time.Time) C.int64_t {
+	if at.IsZero() {
+		return 0
+	}
+	return C.int64_t(at.UnixMilli())
+}
+
 func goPlan(out *C.struct_frond_plan) Plan { return *(*Plan)(unsafe.Pointer(out)) }
+
+func goMoves(out *C.struct_frond_moves) Moves { return *(*Moves)(unsafe.Pointer(out)) }
+
+func goVictims(out *C.struct_frond_victims) Victims { return *(*Victims)(unsafe.Pointer(out)) }
+
+func goGang(out *C.struct_frond_gang) Gang {
+	gang := Gang{State: GangState(out.state), MinMember: uint32(out.min_member), Members: uint32(out.members),
+		Arrived: uint32(out.arrived), Bound: uint32(out.bound), Lost: uint32(out.lost), Priority: int32(out.priority)}
+	if out.deadline_ms != 0 {
+		gang.Deadline = time.UnixMilli(int64(out.deadline_ms))
+	}
+	return gang
+}
 
 // texts gathers the strings of one call in one buffer, as spans.
 type texts struct {
@@ -516,6 +761,14 @@ func cRoom(room []Room) *C.struct_frond_room {
 	return (*C.struct_frond_room)(unsafe.Pointer(unsafe.SliceData(room)))
 }
 
+func cKeys(keys []Key) *C.struct_frond_key {
+	return (*C.struct_frond_key)(unsafe.Pointer(unsafe.SliceData(keys)))
+}
+
+func cMoves(moves []Move) *C.struct_frond_move {
+	return (*C.struct_frond_move)(unsafe.Pointer(unsafe.SliceData(moves)))
+}
+
 func cut(text string, span C.struct_frond_span) string {
 	end := uint64(span.off) + uint64(span.len)
 	if end > uint64(len(text)) {
@@ -532,12 +785,16 @@ func cString(text []byte) string {
 // layout lists C's idea of the records that cross without a copy, for the layout test: cgo cannot be used in tests.
 func layout() map[string]uintptr {
 	var (
-		member C.struct_frond_member
-		place  C.struct_frond_place
-		room   C.struct_frond_room
-		plan   C.struct_frond_plan
-		stats  C.struct_frond_stats
-		key    C.struct_frond_key
+		key      C.struct_frond_key
+		member   C.struct_frond_member
+		place    C.struct_frond_place
+		room     C.struct_frond_room
+		topology C.struct_frond_topology
+		plan     C.struct_frond_plan
+		move     C.struct_frond_move
+		moves    C.struct_frond_moves
+		victims  C.struct_frond_victims
+		stats    C.struct_frond_stats
 	)
 	return map[string]uintptr{
 		"Key": unsafe.Sizeof(key), "Key.Hi": unsafe.Offsetof(key.hi), "Key.Lo": unsafe.Offsetof(key.lo),
@@ -545,13 +802,25 @@ func layout() map[string]uintptr {
 		"Member.Rank": unsafe.Offsetof(member.rank), "Member.GPUs": unsafe.Offsetof(member.gpus),
 		"Member.PinnedSlot": unsafe.Offsetof(member.pinned_slot), "Member.reserved": unsafe.Offsetof(member.reserved),
 		"Place": unsafe.Sizeof(place), "Place.Slot": unsafe.Offsetof(place.slot),
-		"Place.GPUMask": unsafe.Offsetof(place.gpu_mask),
-		"Room":          unsafe.Sizeof(room), "Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever),
+		"Place.GPUMask": unsafe.Offsetof(place.gpu_mask), "Place.Ring": unsafe.Offsetof(place.ring),
+		"Room": unsafe.Sizeof(room), "Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever),
+		"Topology": unsafe.Sizeof(topology), "Topology.GPUs": unsafe.Offsetof(topology.gpus),
+		"Topology.NUMA": unsafe.Offsetof(topology.numa), "Topology.LinkGBps": unsafe.Offsetof(topology.link_gbps),
 		"Plan": unsafe.Sizeof(plan), "Plan.Generation": unsafe.Offsetof(plan.generation),
 		"Plan.Outcome": unsafe.Offsetof(plan.outcome), "Plan.Rule": unsafe.Offsetof(plan.rule),
 		"Plan.Flags": unsafe.Offsetof(plan.flags), "Plan.Spines": unsafe.Offsetof(plan.spines),
 		"Plan.Leaves": unsafe.Offsetof(plan.leaves), "Plan.Runs": unsafe.Offsetof(plan.runs),
 		"Plan.Nodes": unsafe.Offsetof(plan.nodes), "Plan.WaitMillis": unsafe.Offsetof(plan.wait_ms),
+		"Move": unsafe.Sizeof(move), "Move.Pod": unsafe.Offsetof(move.pod), "Move.Rank": unsafe.Offsetof(move.rank),
+		"Move.From": unsafe.Offsetof(move.from), "Move.To": unsafe.Offsetof(move.to),
+		"Move.GPUMask": unsafe.Offsetof(move.gpu_mask), "Move.Ring": unsafe.Offsetof(move.ring),
+		"Moves": unsafe.Sizeof(moves), "Moves.Outcome": unsafe.Offsetof(moves.outcome),
+		"Moves.Flags": unsafe.Offsetof(moves.flags), "Moves.Count": unsafe.Offsetof(moves.count),
+		"Moves.LowerBound": unsafe.Offsetof(moves.lower_bound),
+		"Victims":          unsafe.Sizeof(victims), "Victims.Outcome": unsafe.Offsetof(victims.outcome),
+		"Victims.Count": unsafe.Offsetof(victims.count), "Victims.Budgets": unsafe.Offsetof(victims.budgets),
+		"Victims.Priority": unsafe.Offsetof(victims.priority), "Victims.Gangs": unsafe.Offsetof(victims.gangs),
+		"Victims.GPUs": unsafe.Offsetof(victims.gpus), "Victims.Plan": unsafe.Offsetof(victims.plan),
 		"Stats": unsafe.Sizeof(stats), "Stats.Generation": unsafe.Offsetof(stats.generation),
 		"Stats.Nodes": unsafe.Offsetof(stats.nodes), "Stats.NodesWithoutLeaf": unsafe.Offsetof(stats.nodes_without_leaf),
 		"Stats.Leaves": unsafe.Offsetof(stats.leaves), "Stats.Spines": unsafe.Offsetof(stats.spines),
@@ -561,18 +830,24 @@ func layout() map[string]uintptr {
 		"Stats.Pods": unsafe.Offsetof(stats.pods), "Stats.Gangs": unsafe.Offsetof(stats.gangs),
 		"Stats.Plans": unsafe.Offsetof(stats.plans), "Stats.Placed": unsafe.Offsetof(stats.placed),
 		"Stats.Waiting": unsafe.Offsetof(stats.waiting), "Stats.Refused": unsafe.Offsetof(stats.refused),
-		"Stats.Relaxed": unsafe.Offsetof(stats.relaxed), "Stats.Inexact": unsafe.Offsetof(stats.inexact),
+		"Stats.Relaxed": unsafe.Offsetof(stats.relaxed), "Stats.Bounded": unsafe.Offsetof(stats.bounded),
+		"Stats.Steps": unsafe.Offsetof(stats.steps), "Stats.Expired": unsafe.Offsetof(stats.expired),
 		"Stats.Conflicts": unsafe.Offsetof(stats.conflicts),
 	}
 }
 
 // A record whose size differs between the two languages does not compile.
 var (
-	_ [unsafe.Sizeof(Member{})]byte = [C.sizeof_struct_frond_member]byte{}
-	_ [unsafe.Sizeof(Place{})]byte  = [C.sizeof_struct_frond_place]byte{}
-	_ [unsafe.Sizeof(Room{})]byte   = [C.sizeof_struct_frond_room]byte{}
-	_ [unsafe.Sizeof(Plan{})]byte   = [C.sizeof_struct_frond_plan]byte{}
-	_ [unsafe.Sizeof(Stats{})]byte  = [C.sizeof_struct_frond_stats]byte{}
+	_ [unsafe.Sizeof(Key{})]byte      = [C.sizeof_struct_frond_key]byte{}
+	_ [unsafe.Sizeof(Member{})]byte   = [C.sizeof_struct_frond_member]byte{}
+	_ [unsafe.Sizeof(Place{})]byte    = [C.sizeof_struct_frond_place]byte{}
+	_ [unsafe.Sizeof(Room{})]byte     = [C.sizeof_struct_frond_room]byte{}
+	_ [unsafe.Sizeof(Topology{})]byte = [C.sizeof_struct_frond_topology]byte{}
+	_ [unsafe.Sizeof(Plan{})]byte     = [C.sizeof_struct_frond_plan]byte{}
+	_ [unsafe.Sizeof(Move{})]byte     = [C.sizeof_struct_frond_move]byte{}
+	_ [unsafe.Sizeof(Moves{})]byte    = [C.sizeof_struct_frond_moves]byte{}
+	_ [unsafe.Sizeof(Victims{})]byte  = [C.sizeof_struct_frond_victims]byte{}
+	_ [unsafe.Sizeof(Stats{})]byte    = [C.sizeof_struct_frond_stats]byte{}
 )
 
 // Limits of the ABI, as its header names them.

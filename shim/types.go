@@ -23,12 +23,13 @@ const NoPosition = math.MaxUint16
 type Code int32
 
 const (
-	CodeBad     Code = 1 // bad input
-	CodeLimit   Code = 2 // over a limit
-	CodeUnknown Code = 3 // not known
-	CodeStale   Code = 4 // the plan is stale
-	CodeSmall   Code = 5 // output buffer too small; the shim grows it
-	CodeBroken  Code = 6 // an invariant does not hold
+	CodeMissing Code = -1 // the library does not have the call
+	CodeBad     Code = 1  // bad input
+	CodeLimit   Code = 2  // over a limit
+	CodeUnknown Code = 3  // not known
+	CodeStale   Code = 4  // the plan is stale
+	CodeSmall   Code = 5  // output buffer too small; the shim grows it
+	CodeBroken  Code = 6  // an invariant does not hold
 )
 
 // Error is the engine's refusal of a call: a kind for the program and a sentence for people.
@@ -87,9 +88,10 @@ func hashKey(text string) Key {
 
 // Limits of one engine. Over a limit is a refusal, never a truncation.
 type Limits struct {
-	Nodes     uint32 // slots 0 … Nodes-1
-	Pods      uint32 // pods that hold GPUs or reservations at one time
-	TextBytes uint32 // names of nodes and domains together; 0: the engine's default
+	Nodes      uint32 // slots 0 … Nodes-1
+	Pods       uint32 // pods that hold GPUs or reservations at one time
+	TextBytes  uint32 // names of nodes and domains together; 0: the engine's default
+	TableBytes uint32 // for GPU-set tables; 0: the engine's default
 }
 
 // Args is what the host needs of TopologyGPUArgs; the rest stays in the engine.
@@ -130,8 +132,23 @@ type Node struct {
 	UnhealthyMask uint32
 	Flags         NodeFlag
 	UplinkGbps    uint32
+	Topology      uint32 // from TopologyPut; None: by model
 	Name          string
+	Model         string // the machine's; "": the fabric file's, or the product label's
 }
+
+// Topology is the links between the GPUs of a node. The layout is the ABI's.
+type Topology struct {
+	GPUs     uint32
+	NUMA     [GPUsMax]uint8
+	LinkGBps [GPUsMax][GPUsMax]uint16 // GB/s, symmetric; 0: through PCIe or the host
+}
+
+// PodFlag is what the engine should know of a pod before it evicts it.
+type PodFlag uint32
+
+// PodBudgeted: evicting it would violate a disruption budget.
+const PodBudgeted PodFlag = 1
 
 // Pod is a bound pod that holds GPUs, ours or another scheduler's.
 type Pod struct {
@@ -141,6 +158,8 @@ type Pod struct {
 	Allocated string // its gpu.scheduling/allocated; "": held by count
 	Name      string // for the map: namespace/name of its gang, or its own
 	Gang      Key    // zero: none, or not known
+	Rank      uint32 // None: not known
+	Flags     PodFlag
 }
 
 // Request is a gang, or one pod, to be planned.
@@ -151,6 +170,9 @@ type Request struct {
 	Age         time.Duration // since the last member was created
 	OnlySlot    uint32        // plan on this node only; None: anywhere
 	Name        string        // for sentences: namespace/name
+	Deadline    time.Time     // Reserve: Tick gives the places back when it is later; zero: never
+	Priority    int32
+	Claim       string // the spec of its GpuClaim, JSON; "": none
 }
 
 // Member is one pod of a request. The layout is the ABI's: members cross without a copy.
@@ -172,6 +194,7 @@ type Room struct {
 type Place struct {
 	Slot    uint32 // None for a member without GPUs
 	GPUMask uint32
+	Ring    uint64 // the same GPUs in ring order, four bits each, the first in the lowest
 }
 
 // Outcome is the engine's answer to a request.
@@ -192,8 +215,8 @@ func (o Outcome) String() string {
 type Rule uint32
 
 func (r Rule) String() string {
-	return named(uint32(r), map[uint32]string{0: "none", 1: "single node", 2: "same leaf", 3: "complete leaf",
-		4: "adjacent leaves", 5: "adjacent spines"})
+	return named(uint32(r), map[uint32]string{0: "none", 1: "single node", 2: "NVLink domain", 3: "same leaf",
+		4: "complete leaf", 5: "adjacent leaves", 6: "adjacent spines"})
 }
 
 func named(number uint32, names map[uint32]string) string {
@@ -211,7 +234,7 @@ const (
 	PlanShapeless     PlanFlag = 2  // capacity suffices, but never in the rule's shape
 	PlanUnknownDomain PlanFlag = 4  // preferred-domain names nothing in the fabric
 	PlanNoTopology    PlanFlag = 8  // the cluster has no leaves
-	PlanInexact       PlanFlag = 16 // a good answer, not a proven one
+	PlanBounded       PlanFlag = 16 // more candidates were equal than are compared
 )
 
 // Plan is what the engine answers. The layout is the ABI's.
@@ -235,6 +258,62 @@ const (
 	Go   Verdict = 2
 )
 
+// GangState is how far a gang has come.
+type GangState uint32
+
+const (
+	GangGathering GangState = 1 // some members hold places, fewer than MinMember, nothing is reserved
+	GangPlanned   GangState = 2 // every place is reserved, nobody has reached Permit
+	GangReserved  GangState = 3 // members are arriving at Permit, or being bound
+	GangBound     GangState = 4 // MinMember or more are bound, nothing is reserved
+	GangDegraded  GangState = 5 // was bound, and has lost members below MinMember
+)
+
+func (s GangState) String() string {
+	return named(uint32(s), map[uint32]string{1: "gathering", 2: "planned", 3: "reserved", 4: "bound", 5: "degraded"})
+}
+
+// Gang is what the engine knows of a gang that holds something.
+type Gang struct {
+	State     GangState
+	MinMember uint32
+	Members   uint32 // that hold a place
+	Arrived   uint32 // of them, reserved and at Permit
+	Bound     uint32
+	Lost      uint32 // bound members that have gone since the gang was bound
+	Priority  int32
+	Deadline  time.Time // zero: none
+}
+
+// Move is one member that changes its place. The layout is the ABI's.
+type Move struct {
+	Pod     Key
+	Rank    uint32
+	From    uint32 // slots
+	To      uint32
+	GPUMask uint32 // there
+	Ring    uint64
+}
+
+// Moves is the answer to Recover and Defrag. The layout is the ABI's.
+type Moves struct {
+	Outcome    Outcome // Placed: the moves restore the rule or open the hole, or none is needed
+	Flags      PlanFlag
+	Count      uint32
+	LowerBound uint32 // no plan has fewer
+}
+
+// Victims is the answer to Victims. The layout is the ABI's.
+type Victims struct {
+	Outcome  Outcome
+	Count    uint32 // pods
+	Budgets  uint32 // pods whose disruption budget would be violated
+	Priority int32  // highest among them
+	Gangs    uint32 // evicted, whole or in part
+	GPUs     uint32
+	Plan     Plan // where the gang goes then
+}
+
 // Stats are the engine's counters. The layout is the ABI's.
 type Stats struct {
 	Generation       uint64
@@ -255,6 +334,8 @@ type Stats struct {
 	Waiting          uint64
 	Refused          uint64
 	Relaxed          uint64
-	Inexact          uint64
-	Conflicts        uint64
+	Bounded          uint64 // plans for which more candidates were equal than are compared
+	Steps            uint64 // candidates compared
+	Expired          uint64 // gangs whose reservation Tick gave back
+	Conflicts        uint64 // bound pods that claimed a GPU which had an owner
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask.h - what a gang asks for and what it is answered, as integers: the words of spec 3.1 after text/wish has read
- * them, and the numbers from which text/explain makes a sentence.
+ * ask.h - what a gang asks for and what it is answered, as integers: the words of spec 3.1 and 3.2 after text/wish and
+ * text/claim have read them, and the numbers from which text/explain makes a sentence.
  */
 #ifndef FROND_CORE_ASK_H
 #define FROND_CORE_ASK_H
@@ -10,6 +10,43 @@
 
 enum strategy { STRATEGY_BALANCED, STRATEGY_CONSOLIDATED, STRATEGY_DISTRIBUTED };
 enum mode { MODE_REQUIRED, MODE_PREFERRED, MODE_IGNORE };
+enum recovery { RECOVERY_REPLACE, RECOVERY_MOVE_GANG, RECOVERY_WAIT };
+enum gpu_policy { GPU_CONTIGUOUS, GPU_SPREAD, GPU_PREFER };
+enum gpu_locality { GPU_ANYWHERE, GPU_SAME_SOCKET, GPU_NVLINK };
+
+/* Which GPUs inside a node. Without a claim: GPU_WISH_DEFAULT. */
+struct gpu_wish {
+	enum gpu_policy policy;
+	enum mode mode;
+	enum gpu_locality locality;
+	uint32_t min_gbps; /* GB/s; 0: none */
+	uint32_t prefer;   /* mask of the listed GPUs, with GPU_PREFER */
+};
+#define GPU_WISH_DEFAULT                                                                                               \
+	{                                                                                                              \
+		GPU_CONTIGUOUS, MODE_PREFERRED, GPU_ANYWHERE, 0, 0                                                     \
+	}
+
+struct gpu_named { /* GPUs of one node that preferIds names by id */
+	uint32_t slot, mask;
+};
+
+/* The terms of the weighted score of spec 3.4, in its order. */
+enum score_term {
+	SCORE_RESOURCE_AVAILABILITY,
+	SCORE_TOPOLOGY_ALIGNMENT,
+	SCORE_DOMAIN_UTILIZATION,
+	SCORE_HISTORICAL_PERFORMANCE,
+	SCORE_MODEL_CACHE,
+	SCORE_COST_EFFICIENCY,
+	SCORE_DATA_LOCALITY,
+	SCORE_UTILIZATION,
+	SCORE_TERMS
+};
+#define WEIGHTS_TRAINING                                                                                               \
+	{                                                                                                              \
+		400, 300, 200, 100, 0, 0, 0, 0                                                                         \
+	} /* thousandths */
 
 struct ask {
 	const struct frond_member *members; /* ascending rank */
@@ -21,9 +58,16 @@ struct ask {
 	uint32_t max_nodes_per_leaf;       /* 0: no cap */
 	uint32_t max_gpus_per_leaf;        /* 0: no cap */
 	uint32_t only_slot;                /* FROND_NONE: any */
-	uint32_t domain_first, domain_end; /* leaves of the preferred domain; equal: none */
-	const struct frond_room *room;     /* by slot; NULL: no bound */
+	uint32_t domain_first, domain_end; /* positions of the preferred domain; equal: none */
+	uint32_t domain_nvlink;            /* only nodes of this NVLink domain there; FROND_NONE: all */
+	struct gpu_wish gpu;               /* which GPUs inside a node */
+	struct gpu_named named[FROND_GPUS_MAX];
+	uint32_t named_count;
+	const struct frond_room *room; /* by slot; NULL: no bound */
+	uint32_t weight[SCORE_TERMS];  /* thousandths */
 };
+/* What keeps a node that could hold a member from doing so today. */
+enum blocker { BLOCKED_CORDONED, BLOCKED_DOWN, BLOCKED_UNHEALTHY, BLOCKED_IN_USE, BLOCKED_FILTERED, BLOCKERS };
 
 enum best_kind { BEST_NONE, BEST_NODE, BEST_LEAVES, BEST_SPINES, BEST_CLUSTER };
 
@@ -36,12 +80,15 @@ struct answer {
 	uint32_t need_nodes;  /* n of spec 3.3 */
 	uint32_t need_leaves; /* r; 0: no spine holds it */
 	uint32_t need_spines;
-	uint64_t ever;                  /* members (sizes differ: GPUs) that the cluster could hold by capacity */
-	enum best_kind best;            /* the place that comes nearest when the rule is not met today */
-	uint32_t best_first, best_last; /* node position, leaves or spines, by best */
-	uint64_t best_room;             /* members (sizes differ: GPUs) that it has room for */
-	uint32_t best_gap;              /* leaf or spine in between that has no room at all; FROND_NONE: none */
-	uint32_t missing;               /* members to be placed, without pinned ones */
+	uint64_t ever;                    /* members (sizes differ: GPUs) that the cluster could hold by capacity */
+	enum best_kind best;              /* the place that comes nearest when the rule is not met today */
+	uint32_t best_first, best_last;   /* node position, leaves or spines, by best */
+	uint64_t best_room;               /* members (sizes differ: GPUs) that it has room for */
+	uint32_t best_gap;                /* leaf or spine in between that has no room at all; FROND_NONE: none */
+	uint32_t missing;                 /* members to be placed, without pinned ones */
+	uint32_t candidates;              /* compared */
+	uint32_t blocked[BLOCKERS];       /* nodes of the best place that could hold more than they do */
+	uint32_t blocked_first[BLOCKERS]; /* position of the first one */
 };
 
 #endif

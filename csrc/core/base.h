@@ -25,7 +25,7 @@ struct arena {
 	uint64_t used;
 };
 
-static inline void *arena_take(struct arena *arena, uint64_t count, uint64_t size)
+static inline void *arena_raw(struct arena *arena, uint64_t count, uint64_t size)
 {
 	assert(size > 0 && count <= UINT64_MAX / 4 / size);
 	uint64_t at = (arena->used + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
@@ -33,9 +33,21 @@ static inline void *arena_take(struct arena *arena, uint64_t count, uint64_t siz
 	return arena->base == NULL ? NULL : arena->base + at;
 }
 
-static inline uint32_t bits_count(uint32_t mask)
+/* Zeroed. What is written before it is read takes arena_raw(): memory that is never used is then never touched. */
+static inline void *arena_take(struct arena *arena, uint64_t count, uint64_t size)
 {
-	return (uint32_t)__builtin_popcount(mask);
+	void *memory = arena_raw(arena, count, size);
+	if (memory != NULL)
+		memset(memory, 0, count * size);
+	return memory;
+}
+
+static inline uint32_t
+bits_count(uint32_t mask) /* in parallel: not every machine that we build for counts bits itself */
+{
+	mask -= mask >> 1 & 0x55555555u;
+	mask = (mask & 0x33333333u) + (mask >> 2 & 0x33333333u);
+	return ((mask + (mask >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24;
 }
 
 /* The lowest `count` bits of mask. */

@@ -5,32 +5,33 @@
 
 #define BROKEN(out, ...) (out_printf(out, __VA_ARGS__), FROND_BROKEN)
 
-/* Invariant 1: a GPU has at most one owner, and owner table, masks and counts say the same. */
+/* Invariant 1: a GPU has at most one owner; what the node says is held is what its entries hold. */
 static int32_t check_node(const struct core *core, uint32_t slot, struct out *out)
 {
 	const struct ledger *ledger = &core->ledger;
 	const struct node *node = &core->nodes[slot];
-	uint32_t held = 0, by_count = 0;
-	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++) {
-		uint32_t owner = ledger->owner[slot * FROND_GPUS_MAX + gpu];
-		if (owner == FROND_NONE)
-			continue;
-		held |= 1u << gpu;
-		if (owner >= ledger->cap)
-			return BROKEN(out, "node %" PRIu32 " gpu %" PRIu32 " has an owner out of range", slot, gpu);
-		const struct entry *entry = &ledger->entries[owner];
-		if (entry->hold == HOLD_FREE || entry->slot != slot || !(entry->mask >> gpu & 1))
-			return BROKEN(out, "node %" PRIu32 " gpu %" PRIu32 " has an owner that does not hold it", slot,
-				      gpu);
+	uint32_t held = 0, by_count = 0, previous = FROND_NONE, listed = 0;
+	for (uint32_t at = node->first; at != FROND_NONE; at = ledger->entries[at].node_next) {
+		if (at >= ledger->cap || listed++ > ledger->used)
+			return BROKEN(out, "node %" PRIu32 " lists entries without end or out of range", slot);
+		const struct entry *entry = &ledger->entries[at];
+		if (entry->hold == HOLD_FREE || entry->slot != slot || entry->node_prev != previous)
+			return BROKEN(out, "node %" PRIu32 " lists entry %" PRIu32 " that is not there", slot, at);
+		if ((held & entry->mask) != 0)
+			return BROKEN(out, "node %" PRIu32 ": a GPU of mask %" PRIx32 " has two owners", slot,
+				      held & entry->mask);
+		held |= entry->mask;
+		by_count += entry->by_count;
+		previous = at;
 	}
 	if (held != node->held)
-		return BROKEN(out, "node %" PRIu32 " holds mask %" PRIx32 " but its owners hold %" PRIx32, slot,
-			      node->held, held);
+		return BROKEN(out, "node %" PRIu32 " holds mask %x but its owners hold %" PRIx32, slot,
+			      (unsigned)node->held, held);
+	if (node->free != node_count_free(node))
+		return BROKEN(out, "node %" PRIu32 " says %u GPUs are free, it has %" PRIu32, slot,
+			      (unsigned)node->free, node_count_free(node));
 	if (!node->present && (held != 0 || node->by_count != 0))
 		return BROKEN(out, "node %" PRIu32 " is gone but something is held there", slot);
-	for (uint32_t at = 0; at < ledger->cap; at++)
-		if (ledger->entries[at].hold != HOLD_FREE && ledger->entries[at].slot == slot)
-			by_count += ledger->entries[at].by_count;
 	if (by_count != node->by_count)
 		return BROKEN(out, "node %" PRIu32 " counts %" PRIu32 " GPUs held by count, its pods %" PRIu32, slot,
 			      node->by_count, by_count);
@@ -41,8 +42,8 @@ static int32_t check_node(const struct core *core, uint32_t slot, struct out *ou
 static int32_t check_entries(const struct core *core, struct out *out)
 {
 	const struct ledger *ledger = &core->ledger;
-	uint32_t used = 0, free = 0;
-	for (uint32_t at = 0; at < ledger->cap; at++) {
+	uint32_t used = 0, free = 0, on_nodes = 0, listed = 0;
+	for (uint32_t at = 0; at < ledger->fresh; at++) {
 		const struct entry *entry = &ledger->entries[at];
 		if (entry->hold == HOLD_FREE)
 			continue;
@@ -53,33 +54,36 @@ static int32_t check_entries(const struct core *core, struct out *out)
 			return BROKEN(out, "entry %" PRIu32 " is on no node", at);
 		if (entry->slot == FROND_NONE && (entry->mask != 0 || entry->by_count != 0))
 			return BROKEN(out, "entry %" PRIu32 " holds GPUs of no node", at);
-		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
-			if (entry->mask >> gpu & 1 && ledger->owner[entry->slot * FROND_GPUS_MAX + gpu] != at)
-				return BROKEN(out, "entry %" PRIu32 " holds gpu %" PRIu32 " that another owns", at,
-					      gpu);
+		on_nodes += entry->slot != FROND_NONE;
 		if (entry->hold == HOLD_RESERVED && entry->gang == FROND_NONE)
 			return BROKEN(out, "entry %" PRIu32 " is reserved in no gang", at);
 	}
+	for (uint32_t slot = 0; slot < core->node_cap; slot++)
+		for (uint32_t at = core->nodes[slot].first; at < ledger->cap && listed <= ledger->used;
+		     at = ledger->entries[at].node_next)
+			listed++;
+	if (listed != on_nodes)
+		return BROKEN(out, "%" PRIu32 " entries are on nodes, the nodes list %" PRIu32, on_nodes, listed);
 	for (uint32_t at = ledger->free_head; at != FROND_NONE && free <= ledger->cap; at = ledger->entries[at].chain)
 		free++;
-	if (used != ledger->used || used + free != ledger->cap)
+	if (used != ledger->used || used + free != ledger->fresh || ledger->fresh > ledger->cap)
 		return BROKEN(out,
 			      "the ledger counts %" PRIu32 " entries, there are %" PRIu32 " and %" PRIu32
 			      " free of %" PRIu32,
-			      ledger->used, used, free, ledger->cap);
+			      ledger->used, used, free, ledger->fresh);
 	return FROND_OK;
 }
 
 static int32_t check_gangs(const struct core *core, struct out *out)
 {
 	const struct gangs *gangs = &core->gangs;
-	uint32_t listed = 0, joined = 0, used = 0;
-	for (uint32_t id = 0; id < gangs->cap; id++) {
+	uint32_t listed = 0, joined = 0, used = 0, timed = 0;
+	for (uint32_t id = 0; id < gangs->fresh; id++) {
 		const struct gang *gang = &gangs->gangs[id];
 		if (gang->first == FROND_NONE)
 			continue;
 		used++;
-		uint32_t members = 0, missing = 0, previous = FROND_NONE;
+		uint32_t members = 0, missing = 0, bound = 0, previous = FROND_NONE;
 		for (uint32_t at = gang->first; at != FROND_NONE && members <= gang->members;) {
 			if (at >= core->ledger.cap)
 				return BROKEN(out, "gang %" PRIu32 " lists an entry out of range", id);
@@ -89,6 +93,7 @@ static int32_t check_gangs(const struct core *core, struct out *out)
 					      at);
 			members++;
 			missing += entry->hold == HOLD_RESERVED && !entry->arrived;
+			bound += entry->hold == HOLD_BOUND;
 			previous = at;
 			at = entry->gang_next;
 		}
@@ -97,12 +102,61 @@ static int32_t check_gangs(const struct core *core, struct out *out)
 				      "gang %" PRIu32 " counts %" PRIu32 " members and %" PRIu32
 				      " missing, it has %" PRIu32 " and %" PRIu32,
 				      id, gang->members, gang->missing, members, missing);
+		if (bound != gang->bound || (bound >= gang->min_member && !gang->whole))
+			return BROKEN(out, "gang %" PRIu32 " counts %" PRIu32 " bound members, it has %" PRIu32, id,
+				      gang->bound, bound);
+		timed += gang->deadline_ms != 0;
 		listed += members;
 	}
-	for (uint32_t at = 0; at < core->ledger.cap; at++)
+	if (timed != gangs->timed)
+		return BROKEN(out, "%" PRIu32 " gangs have a deadline, %" PRIu32 " are counted", timed, gangs->timed);
+	for (uint32_t at = 0; at < core->ledger.fresh; at++)
 		joined += core->ledger.entries[at].hold != HOLD_FREE && core->ledger.entries[at].gang != FROND_NONE;
 	if (listed != joined || used != gangs->used)
 		return BROKEN(out, "%" PRIu32 " entries are in gangs, the gangs list %" PRIu32, joined, listed);
+	return FROND_OK;
+}
+
+/* What a leaf says of its nodes is what its nodes say. */
+static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *out)
+{
+	const struct fabric *fabric = &core->fabric;
+	const struct leaf_sum *sum = &fabric->leaf[leaf];
+	uint32_t at_least[FROND_GPUS_MAX + 1] = {0}, free = 0, used = 0, total = 0, odd = 0;
+	for (uint32_t position = fabric->leaf_start[leaf]; position < fabric->leaf_start[leaf + 1]; position++) {
+		const struct node *node = &core->nodes[fabric->order[position]];
+		for (uint32_t i = 0; node_open(node) && i <= node_free_count(node); i++)
+			at_least[i]++;
+		free += node_free_count(node);
+		used += node_used_count(node);
+		total += node->gpus;
+		odd += node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf];
+	}
+	bool same = sum->free == free && sum->used == used && sum->total == total && sum->odd == odd;
+	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
+		same &= sum->at_least[i] == at_least[i];
+	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " counts other GPUs than its nodes have", leaf);
+}
+
+static int32_t check_spine(const struct core *core, uint32_t spine, struct out *out)
+{
+	const struct fabric *fabric = &core->fabric;
+	uint32_t first = fabric->leaf_start[fabric->spine_start[spine]],
+		 end = fabric->leaf_start[fabric->spine_start[spine + 1]], touched = 0;
+	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++) {
+		uint32_t sum = 0;
+		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++)
+			sum += fabric->leaf[leaf].at_least[i];
+		if (sum != fabric->spine[spine].at_least[i])
+			return BROKEN(out, "spine %" PRIu32 " counts other nodes than its leaves", spine);
+	}
+	for (uint32_t position = first; position < end; position++) {
+		const struct node *node = &core->nodes[fabric->order[position]];
+		touched += !node_open(node) || node->unhealthy != 0 || node_used_count(node) > 0;
+	}
+	if (touched != fabric->spine[spine].touched)
+		return BROKEN(out, "spine %" PRIu32 " counts %" PRIu32 " touched nodes, it has %" PRIu32, spine,
+			      fabric->spine[spine].touched, touched);
 	return FROND_OK;
 }
 
@@ -125,7 +179,12 @@ static int32_t check_fabric(const struct core *core, struct out *out)
 		if (spine == fabric->spine_count || fabric->leaf_spine[leaf] != spine ||
 		    fabric->leaf_start[leaf] > fabric->leaf_start[leaf + 1])
 			return BROKEN(out, "leaf %" PRIu32 " is under the wrong spine or ends before it begins", leaf);
+		if (check_leaf(core, leaf, out) != FROND_OK)
+			return FROND_BROKEN;
 	}
+	for (spine = 0; spine < fabric->spine_count; spine++)
+		if (check_spine(core, spine, out) != FROND_OK)
+			return FROND_BROKEN;
 	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
 		present += core->nodes[slot].present;
 		placed += fabric->position[slot] != FROND_NONE;
@@ -153,7 +212,7 @@ int32_t core_check(const struct core *core, struct out *out)
 static uint32_t next_entry(const struct core *core, const struct frond_key *after)
 {
 	uint32_t best = FROND_NONE;
-	for (uint32_t at = 0; at < core->ledger.cap; at++) {
+	for (uint32_t at = 0; at < core->ledger.fresh; at++) {
 		const struct entry *entry = &core->ledger.entries[at];
 		if (entry->hold == HOLD_FREE)
 			continue;
@@ -181,10 +240,10 @@ void core_dump(struct core *core, struct out *out)
 		uint32_t position = fabric->position[slot];
 		uint32_t leaf = fabric->leaf_of[position];
 		out_printf(out,
-			   "node %" PRIu32 " gpus %" PRIu32 " unhealthy %" PRIx32 " flags %" PRIu32 " uplink %" PRIu32
-			   " held %" PRIx32 " count %" PRIu32 " position %" PRIu32,
-			   slot, node->gpus, node->unhealthy, node->flags, node->uplink_gbps, node->held,
-			   node->by_count, position);
+			   "node %" PRIu32 " gpus %u topology %u unhealthy %x flags %u uplink %" PRIu32
+			   " held %x count %" PRIu32 " position %" PRIu32,
+			   slot, (unsigned)node->gpus, (unsigned)node->topology, (unsigned)node->unhealthy,
+			   (unsigned)node->flags, node->uplink_gbps, (unsigned)node->held, node->by_count, position);
 		if (leaf == FROND_NONE)
 			out_printf(out, " leaf none\n");
 		else
@@ -199,13 +258,15 @@ void core_dump(struct core *core, struct out *out)
 			   : entry->arrived          ? "arrived"
 						     : "reserved");
 		if (entry->slot != FROND_NONE)
-			out_printf(out, " node %" PRIu32 " mask %" PRIx32 " count %" PRIu32, entry->slot, entry->mask,
+			out_printf(out, " node %" PRIu32 " mask %x count %" PRIu32, entry->slot, (unsigned)entry->mask,
 				   entry->by_count);
 		if (entry->rank != FROND_NONE)
 			out_printf(out, " rank %" PRIu32, entry->rank);
 		if (entry->gang != FROND_NONE) {
 			const struct gang *gang = &core->gangs.gangs[entry->gang];
-			out_printf(out, " gang %016" PRIx64 "%016" PRIx64 "%s", gang->key.hi, gang->key.lo,
+			out_printf(out,
+				   " gang %016" PRIx64 "%016" PRIx64 " state %d min %" PRIu32 " lost %" PRIu32 "%s",
+				   gang->key.hi, gang->key.lo, (int)gang_state(gang), gang->min_member, gang->lost,
 				   gang->gone ? " gone" : "");
 		}
 		out_printf(out, "\n");

@@ -1,27 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/core.h"
 
-void core_layout(struct core *core, struct arena *arena, uint32_t nodes, uint32_t pods)
+#define TABLES_DEFAULT (4u << 20)
+
+void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits)
 {
+	uint32_t nodes = limits->nodes, pods = limits->pods;
 	core->node_cap = nodes;
 	core->nodes = arena_take(arena, nodes, sizeof *core->nodes);
-	fabric_layout(&core->fabric, arena, nodes);
-	ledger_layout(&core->ledger, arena, core->nodes, nodes, pods);
+	undo_layout(&core->undo, arena, pods);
+	fabric_layout(&core->fabric, arena, &core->undo, nodes);
+	ledger_layout(&core->ledger, arena, &core->undo, &core->fabric, core->nodes, pods);
 	gangs_layout(&core->gangs, arena, &core->ledger, pods);
-	core->work = place_layout(arena, &core->fabric, &core->ledger, nodes);
+	core->sets = arena_take(arena, FROND_TOPOLOGIES, sizeof(struct gpuset *));
+	core->table_cap = limits->table_bytes != 0 ? limits->table_bytes : TABLES_DEFAULT;
+	core->tables = arena_raw(arena, core->table_cap, 1);
+	core->work = place_layout(arena, &core->fabric, &core->ledger, core->sets, nodes);
+	if (arena->base == NULL)
+		return;
+	for (uint32_t slot = 0; slot < nodes; slot++)
+		core->nodes[slot].first = FROND_NONE;
+	uint32_t none;
+	int32_t code = core_topology(core, &(struct topology){.gpus = 0}, &none);
+	assert(code == FROND_OK && none == 0);
+}
+
+int32_t core_topology(struct core *core, const struct topology *topology, uint32_t *id)
+{
+	for (*id = 0; *id < core->set_count; ++*id)
+		if (gpuset_same(core->sets[*id], topology))
+			return FROND_OK;
+	uint64_t bytes = (gpuset_bytes(topology->gpus) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+	if (core->set_count == FROND_TOPOLOGIES || bytes > core->table_cap - core->table_used)
+		return FROND_LIMIT;
+	core->sets[core->set_count++] = gpuset_build(core->tables + core->table_used, topology);
+	core->table_used += bytes;
+	return FROND_OK;
 }
 
 /* ---- cluster state ------------------------------------------------------------------------------------------------ */
 
 void core_node_put(struct core *core, uint32_t slot, const struct node *node)
 {
-	assert(slot < core->node_cap && node->gpus <= FROND_GPUS_MAX);
+	assert(slot < core->node_cap && node->gpus <= FROND_GPUS_MAX && node->topology < core->set_count);
+	assert(core->undo.depth == 0);
 	struct node *mine = &core->nodes[slot];
 	struct node next = *node;
 	next.present = true;
 	next.held = mine->held;
 	next.by_count = mine->by_count;
+	next.first = mine->first;
+	node_settle(&next);
+	if (mine->present && (node_kind(mine) != node_kind(&next) || mine->uplink_gbps != next.uplink_gbps))
+		core->fabric.stale = true;
+	fabric_take_out(&core->fabric, slot, mine);
 	*mine = next;
+	fabric_put_in(&core->fabric, slot, mine);
+	core->generation++;
+}
+
+static void changed(struct core *core)
+{
+	undo_save(&core->undo, &core->generation, sizeof core->generation);
 	core->generation++;
 }
 
@@ -29,52 +69,97 @@ static void leave(struct core *core, uint32_t entry)
 {
 	gangs_part(&core->gangs, entry);
 	ledger_leave(&core->ledger, entry);
-	core->generation++;
+	changed(core);
 }
 
 void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *context, uint32_t label), void *context)
 {
-	assert(slot < core->node_cap && core->nodes[slot].present);
-	for (uint32_t entry = 0; entry < core->ledger.cap; entry++) {
-		const struct entry *held = &core->ledger.entries[entry];
-		if (held->hold == HOLD_FREE || held->slot != slot)
-			continue;
-		uint32_t label = held->label;
+	assert(slot < core->node_cap && core->nodes[slot].present && core->undo.depth == 0);
+	while (core->nodes[slot].first != FROND_NONE) {
+		uint32_t entry = core->nodes[slot].first, label = core->ledger.entries[entry].label;
 		leave(core, entry);
 		left(context, label);
 	}
-	core->nodes[slot] = (struct node){.present = false};
+	fabric_take_out(&core->fabric, slot, &core->nodes[slot]);
+	core->nodes[slot] = (struct node){.first = FROND_NONE};
 	core->generation++;
+}
+
+/* Does the entry say what the pod says? One held by count learns its devices when they become known, unless they are
+ * still somebody else's. */
+static bool says_the_same(const struct core *core, const struct entry *entry, const struct core_pod *pod)
+{
+	if (entry->slot != pod->slot || entry_gpus(entry) != bits_count(pod->mask) + pod->by_count)
+		return false;
+	uint32_t lacks = pod->mask & ~(uint32_t)entry->mask;
+	return pod->mask == 0 ||
+	       ((entry->mask & ~pod->mask) == 0 && (lacks & ~(uint32_t)core->nodes[pod->slot].held) == 0);
+}
+
+/* The same pod on the same node with the same number of GPUs, which now have names. */
+static bool tells_devices(const struct core *core, const struct entry *entry, const struct core_pod *pod)
+{
+	return pod->mask != 0 && entry->by_count > 0 && entry->slot == pod->slot &&
+	       entry_gpus(entry) == bits_count(pod->mask) && (entry->mask & ~pod->mask) == 0 &&
+	       ((pod->mask & ~(uint32_t)entry->mask) & core->nodes[pod->slot].held) == 0;
+}
+
+/* Facts that a pod may tell later than that it is bound. */
+static void learn(struct core *core, uint32_t at, const struct core_pod *pod, bool *joined)
+{
+	struct entry *entry = &core->ledger.entries[at];
+	if (entry->hold == HOLD_RESERVED) {
+		gangs_bound(&core->gangs, at);
+		changed(core);
+	}
+	if (!key_zero(pod->gang) &&
+	    (entry->gang == FROND_NONE || !key_equal(core->gangs.gangs[entry->gang].key, pod->gang))) {
+		gangs_part(&core->gangs, at);
+		gangs_join(&core->gangs, pod->gang, at);
+		changed(core);
+	}
+	if (pod->rank != FROND_NONE && entry->rank != pod->rank) {
+		entry->rank = pod->rank;
+		changed(core);
+	}
+	entry->budgeted = pod->budgeted;
+	*joined = entry->label == FROND_NONE && pod->label != FROND_NONE;
+	if (*joined)
+		entry->label = pod->label;
 }
 
 int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined, uint32_t *dropped)
 {
+	assert(core->undo.depth == 0);
 	*joined = false;
 	*dropped = FROND_NONE;
 	uint32_t at = ledger_find(&core->ledger, pod->pod);
-	if (at != FROND_NONE) {
-		struct entry *entry = &core->ledger.entries[at];
-		uint32_t gpus = bits_count(entry->mask) + entry->by_count;
-		if (entry->slot == pod->slot && gpus == bits_count(pod->mask) + pod->by_count &&
-		    (pod->mask == 0 || entry->mask == pod->mask || entry->hold == HOLD_BOUND)) {
-			if (entry->hold == HOLD_RESERVED) {
-				gangs_bound(&core->gangs, at);
-				core->generation++;
-			}
-			*joined = entry->label == FROND_NONE && pod->label != FROND_NONE;
-			if (*joined)
-				entry->label = pod->label;
-			return FROND_OK;
-		}
-		*dropped = entry->label; /* it went elsewhere, or holds something else now */
+	if (at != FROND_NONE && tells_devices(core, &core->ledger.entries[at], pod)) {
+		ledger_devices(&core->ledger, at, pod->mask);
+		changed(core);
+	}
+	if (at != FROND_NONE && says_the_same(core, &core->ledger.entries[at], pod)) {
+		learn(core, at, pod, joined);
+		return FROND_OK;
+	}
+	if (at == FROND_NONE && core->ledger.used == core->ledger.cap)
+		return FROND_LIMIT;
+	uint32_t rank = pod->rank;
+	struct frond_key gang = pod->gang;
+	if (at != FROND_NONE) { /* it went elsewhere, or holds something else than we thought */
+		const struct entry *entry = &core->ledger.entries[at];
+		rank = rank == FROND_NONE && entry->slot == pod->slot ? entry->rank : rank;
+		if (key_zero(gang) && entry->gang != FROND_NONE)
+			gang = core->gangs.gangs[entry->gang].key;
+		*dropped = entry->label;
 		leave(core, at);
 	}
-	int32_t code = ledger_enter(&core->ledger, pod->pod, HOLD_BOUND, pod->slot, pod->mask, pod->by_count,
-				    FROND_NONE, pod->label, &at);
-	if (code != FROND_OK)
-		return code;
-	if (!key_zero(pod->gang))
-		gangs_join(&core->gangs, pod->gang, at);
+	int32_t code = ledger_enter(&core->ledger, pod->pod, HOLD_BOUND, pod->slot, pod->mask, pod->by_count, rank,
+				    pod->label, &at);
+	assert(code == FROND_OK);
+	core->ledger.entries[at].budgeted = pod->budgeted;
+	if (!key_zero(gang))
+		gangs_join(&core->gangs, gang, at);
 	*joined = true;
 	core->generation++;
 	return FROND_OK;
@@ -82,7 +167,7 @@ int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined
 
 /* ---- plans and reservations ---------------------------------------------------------------------------------------- */
 
-static void count_plan(struct core *core, const struct answer *answer)
+void core_count(struct core *core, const struct answer *answer)
 {
 	uint32_t outcome = answer->plan.outcome;
 	core->plans++;
@@ -90,21 +175,20 @@ static void count_plan(struct core *core, const struct answer *answer)
 	core->waiting += outcome == FROND_WAITS;
 	core->refused += outcome == FROND_NEVER || outcome == FROND_REFUSED;
 	core->relaxed += (answer->plan.flags & FROND_PLAN_RELAXED) != 0;
-	core->inexact += (answer->plan.flags & FROND_PLAN_INEXACT) != 0;
+	core->bounded += (answer->plan.flags & FROND_PLAN_BOUNDED) != 0;
+	core->steps += answer->candidates;
 }
 
 void core_plan(struct core *core, const struct ask *ask, struct answer *answer, struct frond_place *places)
 {
 	place_gang(core->work, ask, answer, places);
 	answer->plan.generation = core->generation;
-	count_plan(core, answer);
 }
 
 void core_order(struct core *core, const struct ask *ask, struct answer *answer, uint16_t *position)
 {
 	place_order(core->work, ask, answer, position, core->node_cap);
 	answer->plan.generation = core->generation;
-	count_plan(core, answer);
 }
 
 /* Everything that could refuse the booking is asked before anything is booked. */
@@ -137,8 +221,9 @@ int32_t core_reserve(struct core *core, const struct frond_request *request, con
 			return code;
 		fresh += members[i].pinned_slot == FROND_NONE;
 	}
-	if (fresh > core->ledger.cap - core->ledger.used)
+	if (fresh > core->ledger.cap - core->ledger.used || !undo_room(&core->undo, 2ull * fresh))
 		return FROND_LIMIT;
+	undo_save(&core->undo, &core->generation, sizeof core->generation);
 	uint64_t generation = core->generation;
 	uint32_t i = 0;
 	for (; i < request->members; i++) {
@@ -163,6 +248,9 @@ int32_t core_reserve(struct core *core, const struct frond_request *request, con
 		core->generation = generation;
 		return FROND_STALE;
 	}
+	uint32_t id = gangs_find(&core->gangs, request->gang);
+	if (id != FROND_NONE)
+		gangs_promise(&core->gangs, id, request->min_member, request->priority, request->deadline_ms);
 	core->generation++;
 	return FROND_OK;
 }
@@ -179,8 +267,14 @@ int32_t core_permit(struct core *core, struct frond_key pod, uint32_t *verdict)
 {
 	uint32_t at;
 	int32_t code = find_reserved(core, pod, &at);
-	if (code == FROND_OK)
+	if (code == FROND_OK && !undo_room(&core->undo, 1))
+		code = FROND_LIMIT;
+	if (code == FROND_OK) {
+		bool new = !core->ledger.entries[at].arrived;
 		*verdict = gangs_arrive(&core->gangs, at);
+		if (new)
+			changed(core);
+	}
 	return code;
 }
 
@@ -188,9 +282,11 @@ int32_t core_confirm(struct core *core, struct frond_key pod)
 {
 	uint32_t at;
 	int32_t code = find_reserved(core, pod, &at);
+	if (code == FROND_OK && !undo_room(&core->undo, 1))
+		return FROND_LIMIT;
 	if (code == FROND_OK) {
 		gangs_bound(&core->gangs, at);
-		core->generation++;
+		changed(core);
 	} else if (at != FROND_NONE) {
 		code = FROND_OK; /* the watch was faster: bound already */
 	}
@@ -202,9 +298,29 @@ int32_t core_release(struct core *core, struct frond_key pod, uint32_t *label)
 	uint32_t at = ledger_find(&core->ledger, pod);
 	if (at == FROND_NONE)
 		return FROND_UNKNOWN;
+	if (!undo_room(&core->undo, 1))
+		return FROND_LIMIT;
 	*label = core->ledger.entries[at].label;
 	leave(core, at);
 	return FROND_OK;
+}
+
+/* Gives back what the gang's members hold that are not bound. */
+static uint32_t release_unbound(struct core *core, uint32_t id, void (*left)(void *context, uint32_t label),
+				void *context)
+{
+	uint32_t pods = 0;
+	for (uint32_t at = core->gangs.gangs[id].first, next; at != FROND_NONE; at = next) {
+		const struct entry *entry = &core->ledger.entries[at];
+		uint32_t label = entry->label;
+		next = entry->gang_next;
+		if (entry->hold != HOLD_RESERVED)
+			continue;
+		leave(core, at);
+		left(context, label);
+		pods++;
+	}
+	return pods;
 }
 
 int32_t core_release_gang(struct core *core, struct frond_key gang, uint32_t *pods,
@@ -214,17 +330,39 @@ int32_t core_release_gang(struct core *core, struct frond_key gang, uint32_t *po
 	uint32_t id = gangs_find(&core->gangs, gang);
 	if (id == FROND_NONE)
 		return FROND_OK;
-	uint32_t at = core->gangs.gangs[id].first;
-	while (at != FROND_NONE) {
-		const struct entry *entry = &core->ledger.entries[at];
-		uint32_t next = entry->gang_next, label = entry->label;
-		if (entry->hold == HOLD_RESERVED) {
-			leave(core, at);
-			left(context, label);
-			++*pods;
-		}
-		at = next;
+	if (!undo_room(&core->undo, core->gangs.gangs[id].members))
+		return FROND_LIMIT;
+	*pods = release_unbound(core, id, left, context);
+	return FROND_OK;
+}
+
+uint32_t core_tick(struct core *core, int64_t now_ms, struct frond_key *expired, uint32_t cap,
+		   void (*left)(void *context, uint32_t label), void *context)
+{
+	assert(core->undo.depth == 0);
+	uint32_t count = 0;
+	for (uint32_t id = gangs_overdue(&core->gangs, now_ms); id != FROND_NONE && count < cap;
+	     id = gangs_overdue(&core->gangs, now_ms)) {
+		expired[count++] = core->gangs.gangs[id].key;
+		release_unbound(core, id, left, context);
+		core->expired++;
 	}
+	return count;
+}
+
+int32_t core_what_if(struct core *core)
+{
+	if (!undo_room(&core->undo, 1) || core->undo.cap - core->undo.used < UNDO_OPERATION)
+		return FROND_LIMIT;
+	undo_begin(&core->undo);
+	return FROND_OK;
+}
+
+int32_t core_undo(struct core *core)
+{
+	if (core->undo.depth == 0)
+		return FROND_UNKNOWN;
+	undo_back(&core->undo);
 	return FROND_OK;
 }
 
@@ -241,7 +379,9 @@ void core_stats(const struct core *core, struct frond_stats *out)
 				    .waiting = core->waiting,
 				    .refused = core->refused,
 				    .relaxed = core->relaxed,
-				    .inexact = core->inexact,
+				    .bounded = core->bounded,
+				    .steps = core->steps,
+				    .expired = core->expired,
 				    .conflicts = core->ledger.conflicts};
 	out->nodes_without_leaf = core->fabric.node_count - core->fabric.leaf_start[core->fabric.leaf_count];
 	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
@@ -253,7 +393,7 @@ void core_stats(const struct core *core, struct frond_stats *out)
 		out->gpus_by_count += node->by_count;
 		out->gpus_free += node_free_count(node);
 	}
-	for (uint32_t at = 0; at < core->ledger.cap; at++) {
+	for (uint32_t at = 0; at < core->ledger.fresh; at++) {
 		const struct entry *entry = &core->ledger.entries[at];
 		out->gpus_reserved += entry->hold == HOLD_RESERVED ? bits_count(entry->mask) : 0;
 		out->gpus_bound += entry->hold == HOLD_BOUND ? bits_count(entry->mask) : 0;

@@ -12,15 +12,23 @@
 struct core {
 	uint32_t node_cap;
 	struct node *nodes; /* by slot */
+	struct undo undo;
 	struct fabric fabric;
 	struct ledger ledger;
 	struct gangs gangs;
+	struct gpuset **sets; /* by node.topology; [0]: of a node without GPUs */
+	uint32_t set_count;
+	uint8_t *tables; /* memory of the sets */
+	uint64_t table_cap, table_used;
 	struct place_work *work;
-	uint64_t generation; /* grows with every change */
-	uint64_t plans, placed, waiting, refused, relaxed, inexact;
+	uint64_t generation; /* grows with every change; undo takes it back */
+	uint64_t plans, placed, waiting, refused, relaxed, bounded, steps, expired;
 };
 
-void core_layout(struct core *core, struct arena *arena, uint32_t nodes, uint32_t pods);
+void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits);
+
+/* The table for these links: *id is what node.topology wants. FROND_LIMIT: too many, or no memory for one more. */
+int32_t core_topology(struct core *core, const struct topology *topology, uint32_t *id);
 
 void core_node_put(struct core *core, uint32_t slot, const struct node *node);
 /* Forgets the node and what pods held there; calls left() with the label of each. */
@@ -28,13 +36,17 @@ void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *conte
 
 struct core_pod {
 	struct frond_key pod, gang; /* gang zero: none */
-	uint32_t slot, mask, by_count, label;
+	uint32_t slot, mask, by_count, label, rank;
+	bool budgeted;
 };
 /* *joined: the entry holds the label from now on; the label of what it replaced goes to *dropped. */
 int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined, uint32_t *dropped);
 
 void core_plan(struct core *core, const struct ask *ask, struct answer *answer, struct frond_place *places);
 void core_order(struct core *core, const struct ask *ask, struct answer *answer, uint16_t *position);
+
+/* Counts a decision that has been told. */
+void core_count(struct core *core, const struct answer *answer);
 
 int32_t core_reserve(struct core *core, const struct frond_request *request, const struct frond_member *members,
 		     const struct frond_place *places);
@@ -43,6 +55,13 @@ int32_t core_confirm(struct core *core, struct frond_key pod);
 int32_t core_release(struct core *core, struct frond_key pod, uint32_t *label);
 int32_t core_release_gang(struct core *core, struct frond_key gang, uint32_t *pods,
 			  void (*left)(void *context, uint32_t label), void *context);
+/* Gives the unbound places of overdue gangs back; their keys, up to cap; returns how many there were. */
+uint32_t core_tick(struct core *core, int64_t now_ms, struct frond_key *expired, uint32_t cap,
+		   void (*left)(void *context, uint32_t label), void *context);
+
+/* What if: taken back by core_undo(), to any depth. FROND_LIMIT: the log is full. */
+int32_t core_what_if(struct core *core);
+int32_t core_undo(struct core *core);
 
 void core_stats(const struct core *core, struct frond_stats *out);
 

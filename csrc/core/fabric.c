@@ -1,19 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/fabric.h"
 
-void fabric_layout(struct fabric *fabric, struct arena *arena, uint32_t nodes)
+#define SHAPES_COMPARED 16u /* different shapes that a spine is compared with; a further one counts as a new shape */
+
+void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo, uint32_t nodes)
 {
-	fabric->order = arena_take(arena, nodes, sizeof *fabric->order);
-	fabric->position = arena_take(arena, nodes, sizeof *fabric->position);
-	fabric->leaf_of = arena_take(arena, nodes, sizeof *fabric->leaf_of);
-	fabric->leaf_start = arena_take(arena, FABRIC_LEAVES(nodes) + 1, sizeof *fabric->leaf_start);
-	fabric->leaf_spine = arena_take(arena, FABRIC_LEAVES(nodes), sizeof *fabric->leaf_spine);
-	fabric->leaf_uplink = arena_take(arena, FABRIC_LEAVES(nodes), sizeof *fabric->leaf_uplink);
-	fabric->spine_start = arena_take(arena, FABRIC_LEAVES(nodes) + 1, sizeof *fabric->spine_start);
+	uint64_t leaves = FABRIC_LEAVES(nodes), spines = FABRIC_SPINES(nodes);
+	fabric->undo = undo;
+	fabric->order = arena_raw(arena, nodes, sizeof *fabric->order);
+	fabric->position = arena_raw(arena, nodes, sizeof *fabric->position);
+	fabric->leaf_of = arena_raw(arena, nodes, sizeof *fabric->leaf_of);
+	fabric->domain_of = arena_raw(arena, nodes, sizeof *fabric->domain_of);
+	fabric->leaf_start = arena_raw(arena, leaves + 1, sizeof *fabric->leaf_start);
+	fabric->leaf_spine = arena_raw(arena, leaves, sizeof *fabric->leaf_spine);
+	fabric->leaf_uplink = arena_raw(arena, leaves, sizeof *fabric->leaf_uplink);
+	fabric->leaf_kind = arena_raw(arena, leaves, sizeof *fabric->leaf_kind);
+	fabric->leaf_slowest = arena_raw(arena, leaves, sizeof *fabric->leaf_slowest);
+	fabric->leaf = arena_raw(arena, leaves, sizeof *fabric->leaf);
+	fabric->spine_start = arena_raw(arena, spines + 1, sizeof *fabric->spine_start);
+	fabric->spine_core = arena_raw(arena, spines, sizeof *fabric->spine_core);
+	fabric->spine = arena_raw(arena, spines, sizeof *fabric->spine);
 	if (arena->base == NULL)
 		return;
 	for (uint32_t slot = 0; slot < nodes; slot++)
 		fabric->position[slot] = FROND_NONE;
 	fabric->leaf_start[0] = 0;
 	fabric->spine_start[0] = 0;
+}
+
+/* ---- counts ------------------------------------------------------------------------------------------------------ */
+
+static void account(struct fabric *fabric, uint32_t leaf_id, const struct node *node, uint32_t one)
+{
+	struct leaf_sum *leaf = &fabric->leaf[leaf_id];
+	struct spine_sum *spine = &fabric->spine[fabric->leaf_spine[leaf_id]];
+	uint32_t free = node_free_count(node), used = node_used_count(node);
+	if (node_open(node))
+		for (uint32_t i = 0; i <= free; i++) {
+			leaf->at_least[i] = (uint16_t)(leaf->at_least[i] + one);
+			spine->at_least[i] += one;
+		}
+	if (node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf_id])
+		leaf->odd = (uint16_t)(leaf->odd + one);
+	leaf->free += one * free; /* one is 1 or, modulo 2^32, -1 */
+	leaf->used += one * used;
+	leaf->total += one * node->gpus;
+	if (!node_open(node) || node->unhealthy != 0 || used > 0)
+		spine->touched += one;
+}
+
+static uint32_t leaf_of_slot(const struct fabric *fabric, uint32_t slot)
+{
+	uint32_t position = fabric->position[slot];
+	return position == FROND_NONE ? FROND_NONE : fabric->leaf_of[position];
+}
+
+void fabric_take_out(struct fabric *fabric, uint32_t slot, const struct node *node)
+{
+	uint32_t leaf = leaf_of_slot(fabric, slot);
+	if (leaf == FROND_NONE || !node->present)
+		return;
+	undo_save(fabric->undo, &fabric->leaf[leaf], sizeof *fabric->leaf);
+	undo_save(fabric->undo, &fabric->spine[fabric->leaf_spine[leaf]], sizeof *fabric->spine);
+	account(fabric, leaf, node, UINT32_MAX);
+}
+
+void fabric_put_in(struct fabric *fabric, uint32_t slot, const struct node *node)
+{
+	uint32_t leaf = leaf_of_slot(fabric, slot);
+	if (leaf != FROND_NONE && node->present)
+		account(fabric, leaf, node, 1);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+static bool same_node(const struct node *a, const struct node *b)
+{
+	return node_kind(a) == node_kind(b) && a->uplink_gbps == b->uplink_gbps;
+}
+
+static bool same_shape(const struct fabric *fabric, const struct node *nodes, uint32_t a, uint32_t b)
+{
+	uint32_t a_leaf = fabric->spine_start[a], b_leaf = fabric->spine_start[b];
+	uint32_t leaves = fabric->spine_start[a + 1] - a_leaf;
+	if (fabric->spine_start[b + 1] - b_leaf != leaves)
+		return false;
+	for (uint32_t i = 0; i < leaves; i++)
+		if (leaf_nodes(fabric, a_leaf + i) != leaf_nodes(fabric, b_leaf + i) ||
+		    fabric->leaf_uplink[a_leaf + i] != fabric->leaf_uplink[b_leaf + i])
+			return false;
+	uint32_t a_node = fabric->leaf_start[a_leaf], b_node = fabric->leaf_start[b_leaf];
+	uint32_t count = fabric->leaf_start[a_leaf + leaves] - a_node;
+	for (uint32_t i = 0; i < count; i++)
+		if (!same_node(&nodes[fabric->order[a_node + i]], &nodes[fabric->order[b_node + i]]))
+			return false;
+	return true;
+}
+
+static void compare_shapes(struct fabric *fabric, const struct node *nodes)
+{
+	uint32_t shapes[SHAPES_COMPARED], count = 0;
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		uint32_t *shape = &fabric->spine[spine].shape;
+		*shape = spine;
+		for (uint32_t i = 0; i < count && *shape == spine; i++)
+			if (same_shape(fabric, nodes, shapes[i], spine))
+				*shape = shapes[i];
+		if (*shape == spine && count < SHAPES_COMPARED)
+			shapes[count++] = spine;
+	}
+}
+
+void fabric_settle(struct fabric *fabric, const struct node *nodes)
+{
+	assert(fabric->undo->depth == 0);
+	fabric->gpus_most = 0;
+	memset(fabric->leaf, 0, fabric->leaf_count * sizeof *fabric->leaf);
+	memset(fabric->spine, 0, fabric->spine_count * sizeof *fabric->spine);
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
+		uint32_t first = fabric->leaf_start[leaf], end = fabric->leaf_start[leaf + 1];
+		uint32_t kind = first < end ? node_kind(&nodes[fabric->order[first]]) : FROND_NONE,
+			 slowest = UINT32_MAX;
+		for (uint32_t position = first; position < end; position++) {
+			const struct node *node = &nodes[fabric->order[position]];
+			kind = node_kind(node) == kind ? kind : FROND_NONE;
+			fabric->gpus_most = max_u32(fabric->gpus_most, node->gpus);
+			slowest = min_u32(slowest, node->uplink_gbps == 0 ? UINT32_MAX : node->uplink_gbps);
+		}
+		fabric->leaf_kind[leaf] = kind;
+		fabric->leaf_slowest[leaf] = slowest;
+		for (uint32_t position = first; position < end; position++)
+			account(fabric, leaf, &nodes[fabric->order[position]], 1);
+	}
+	compare_shapes(fabric, nodes);
+	fabric->stale = false;
 }

@@ -1,35 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fabric.h - the ordered tree of spines, leaves and nodes. Immutable per generation: text/tree builds it anew when a
- * name, a label or the set of nodes changes. Ids are positions in fabric order, so comparing ids is comparing places.
+ * fabric.h - the ordered tree of cores, spines, leaves, NVLink domains and nodes, and what is free in each part of it.
+ * The tree is immutable per generation: text/tree builds it anew when a name, a label or the set of nodes changes. Ids
+ * are positions in fabric order, so comparing ids is comparing places. The counts change with every event, along the
+ * node's path to the root only.
  */
 #ifndef FROND_CORE_FABRIC_H
 #define FROND_CORE_FABRIC_H
 
-#include "core/base.h"
+#include "core/node.h"
+#include "core/undo.h"
 
-struct fabric {
-	uint32_t node_count;   /* entries in order */
-	uint32_t leaf_count;   /* leaves 0 … leaf_count - 1, grouped by spine */
-	uint32_t spine_count;  /* spines in fabric order */
-	uint32_t *order;       /* position → slot; nodes of a leaf are contiguous, nodes without a leaf come last */
-	uint32_t *position;    /* slot → position; FROND_NONE: not in the fabric */
-	uint32_t *leaf_of;     /* position → leaf; FROND_NONE: none */
-	uint32_t *leaf_start;  /* leaf → first position; [leaf_count] → first node without a leaf */
-	uint32_t *leaf_spine;  /* leaf → spine */
-	uint32_t *leaf_uplink; /* gigabit/s; 0: unlimited */
-	uint32_t *spine_start; /* spine → first leaf; [spine_count] = leaf_count */
+struct leaf_sum {
+	uint16_t at_least[FROND_GPUS_MAX + 1]; /* open nodes with so many free GPUs or more; [0]: open nodes */
+	uint16_t odd;                          /* nodes with an unhealthy GPU, or of another kind than the leaf's */
+	uint32_t free, used, total;            /* GPUs, of closed nodes too */
 };
 
-/* A labelled leaf has a node; a fabric file may list as many leaves again that have none: they keep their place in the
- * order, because two leaves with one between them are not adjacent. */
-#define FABRIC_LEAVES(nodes) (2ull * (nodes))
+struct spine_sum {
+	uint32_t at_least[FROND_GPUS_MAX + 1];
+	uint32_t touched; /* nodes that are closed, unhealthy or in use; 0: all spines of this shape are alike today */
+	uint32_t shape;   /* first spine that has the same leaves, nodes, GPUs and speeds; its own id: none before it */
+};
 
-void fabric_layout(struct fabric *fabric, struct arena *arena, uint32_t nodes);
+struct fabric {
+	struct undo *undo;
+	uint32_t node_count;    /* entries in order */
+	uint32_t leaf_count;    /* leaves 0 … leaf_count - 1, grouped by spine */
+	uint32_t spine_count;   /* spines in fabric order */
+	uint32_t domain_count;  /* NVLink domains, each inside a leaf */
+	uint32_t *order;        /* position → slot; nodes of a leaf are contiguous, nodes without a leaf come last */
+	uint32_t *position;     /* slot → position; FROND_NONE: not in the fabric */
+	uint32_t *leaf_of;      /* position → leaf; FROND_NONE: none */
+	uint32_t *domain_of;    /* position → NVLink domain; FROND_NONE: none; numbered in fabric order */
+	uint32_t *leaf_start;   /* leaf → first position; [leaf_count] → first node without a leaf */
+	uint32_t *leaf_spine;   /* leaf → spine */
+	uint32_t *leaf_uplink;  /* gigabit/s; 0: unlimited */
+	uint32_t *leaf_kind;    /* node_kind() of all its nodes; FROND_NONE: they differ, or there are none */
+	uint32_t *leaf_slowest; /* smallest uplink of its nodes, gigabit/s; UINT32_MAX: all unlimited */
+	uint32_t *spine_start;  /* spine → first leaf; [spine_count] = leaf_count */
+	uint32_t *spine_core;   /* spine → core; spines of two cores are not adjacent */
+	struct leaf_sum *leaf;
+	struct spine_sum *spine;
+	uint32_t gpus_most; /* of a node in a leaf */
+	bool stale;         /* a node's GPUs, links or speed have changed: shapes are to be compared anew */
+};
+
+/* A labelled leaf has a node; a fabric file may list leaves that have none: they keep their place in the order, because
+ * two leaves with one between them are not adjacent. Large clusters have several nodes a leaf and leaves a spine. */
+#define FABRIC_LEAVES(nodes) ((nodes) / 4ull + 4096ull)
+#define FABRIC_SPINES(nodes) ((nodes) / 16ull + 4096ull)
+
+void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo, uint32_t nodes);
+
+/* After the tree has been built, or when stale: counts, kinds and shapes from scratch. */
+void fabric_settle(struct fabric *fabric, const struct node *nodes);
+
+/* A node is about to change (out), and has changed (in): the counts on its path. */
+void fabric_take_out(struct fabric *fabric, uint32_t slot, const struct node *node);
+void fabric_put_in(struct fabric *fabric, uint32_t slot, const struct node *node);
+
+static inline uint32_t node_kind(const struct node *node)
+{
+	return (uint32_t)node->topology << 8 | node->gpus;
+}
 
 static inline uint32_t leaf_nodes(const struct fabric *fabric, uint32_t leaf)
 {
 	return fabric->leaf_start[leaf + 1] - fabric->leaf_start[leaf];
+}
+
+/* Is the spine next to the one before it? */
+static inline bool spine_adjacent(const struct fabric *fabric, uint32_t spine)
+{
+	return spine > 0 && fabric->spine_core[spine] == fabric->spine_core[spine - 1];
 }
 
 #endif

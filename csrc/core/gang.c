@@ -13,17 +13,17 @@ void gangs_layout(struct gangs *gangs, struct arena *arena, struct ledger *ledge
 	while (buckets < cap)
 		buckets *= 2;
 	gangs->ledger = ledger;
+	gangs->undo = ledger->undo;
 	gangs->cap = cap;
 	gangs->bucket_mask = buckets - 1;
-	gangs->gangs = arena_take(arena, cap, sizeof *gangs->gangs);
-	gangs->bucket = arena_take(arena, buckets, sizeof *gangs->bucket);
+	gangs->gangs = arena_raw(arena, cap, sizeof *gangs->gangs);
+	gangs->bucket = arena_raw(arena, buckets, sizeof *gangs->bucket);
 	if (arena->base == NULL)
 		return;
 	for (uint32_t i = 0; i < buckets; i++)
 		gangs->bucket[i] = FROND_NONE;
-	for (uint32_t i = 0; i < cap; i++)
-		gangs->gangs[i] = (struct gang){.first = FROND_NONE, .chain = i + 1 < cap ? i + 1 : FROND_NONE};
-	gangs->free_head = 0;
+	gangs->free_head = FROND_NONE;
+	gangs->fresh = 0;
 }
 
 uint32_t gangs_find(const struct gangs *gangs, struct frond_key key)
@@ -34,21 +34,62 @@ uint32_t gangs_find(const struct gangs *gangs, struct frond_key key)
 	return at;
 }
 
+static void save_gang(struct gangs *gangs, uint32_t id)
+{
+	undo_save(gangs->undo, gangs, sizeof *gangs);
+	undo_save(gangs->undo, &gangs->gangs[id], sizeof(struct gang));
+}
+
+static void save_entry(struct gangs *gangs, uint32_t at)
+{
+	if (at != FROND_NONE)
+		undo_save(gangs->undo, &gangs->ledger->entries[at], sizeof(struct entry));
+}
+
+static uint32_t make(struct gangs *gangs, struct frond_key key)
+{
+	uint32_t home = hash(gangs, key), id = gangs->free_head != FROND_NONE ? gangs->free_head : gangs->fresh;
+	assert(id < gangs->cap);
+	undo_save(gangs->undo, gangs, sizeof *gangs);
+	if (id != gangs->fresh)
+		undo_save(gangs->undo, &gangs->gangs[id], sizeof(struct gang));
+	undo_save(gangs->undo, &gangs->bucket[home], sizeof *gangs->bucket);
+	if (id == gangs->fresh)
+		gangs->fresh++;
+	else
+		gangs->free_head = gangs->gangs[id].chain;
+	gangs->used++;
+	gangs->gangs[id] =
+		(struct gang){.key = key, .first = FROND_NONE, .min_member = 1, .chain = gangs->bucket[home]};
+	gangs->bucket[home] = id;
+	return id;
+}
+
+static void end(struct gangs *gangs, uint32_t id)
+{
+	struct gang *gang = &gangs->gangs[id];
+	uint32_t *link = &gangs->bucket[hash(gangs, gang->key)];
+	while (*link != id)
+		link = &gangs->gangs[*link].chain;
+	undo_save(gangs->undo, link, sizeof *link);
+	*link = gang->chain;
+	gangs->timed -= gang->deadline_ms != 0;
+	*gang = (struct gang){.first = FROND_NONE, .chain = gangs->free_head};
+	gangs->free_head = id;
+	gangs->used--;
+}
+
 void gangs_join(struct gangs *gangs, struct frond_key key, uint32_t at)
 {
 	struct entry *entry = &gangs->ledger->entries[at];
 	assert(entry->gang == FROND_NONE && entry->hold != HOLD_FREE);
 	uint32_t id = gangs_find(gangs, key);
-	if (id == FROND_NONE) {
-		id = gangs->free_head;
-		assert(id != FROND_NONE);
-		gangs->free_head = gangs->gangs[id].chain;
-		gangs->used++;
-		uint32_t home = hash(gangs, key);
-		gangs->gangs[id] = (struct gang){.key = key, .first = FROND_NONE, .chain = gangs->bucket[home]};
-		gangs->bucket[home] = id;
-	}
+	if (id == FROND_NONE)
+		id = make(gangs, key);
 	struct gang *gang = &gangs->gangs[id];
+	save_gang(gangs, id);
+	save_entry(gangs, at);
+	save_entry(gangs, gang->first);
 	entry->gang = id;
 	entry->gang_prev = FROND_NONE;
 	entry->gang_next = gang->first;
@@ -57,6 +98,8 @@ void gangs_join(struct gangs *gangs, struct frond_key key, uint32_t at)
 	gang->first = at;
 	gang->members++;
 	gang->missing += entry->hold == HOLD_RESERVED && !entry->arrived;
+	gang->bound += entry->hold == HOLD_BOUND;
+	gang->whole |= gang->bound >= gang->min_member;
 }
 
 void gangs_part(struct gangs *gangs, uint32_t at)
@@ -65,6 +108,10 @@ void gangs_part(struct gangs *gangs, uint32_t at)
 	if (entry->gang == FROND_NONE)
 		return;
 	struct gang *gang = &gangs->gangs[entry->gang];
+	save_gang(gangs, entry->gang);
+	save_entry(gangs, at);
+	save_entry(gangs, entry->gang_prev);
+	save_entry(gangs, entry->gang_next);
 	if (entry->gang_prev != FROND_NONE)
 		gangs->ledger->entries[entry->gang_prev].gang_next = entry->gang_next;
 	else
@@ -73,17 +120,28 @@ void gangs_part(struct gangs *gangs, uint32_t at)
 		gangs->ledger->entries[entry->gang_next].gang_prev = entry->gang_prev;
 	gang->members--;
 	gang->missing -= entry->hold == HOLD_RESERVED && !entry->arrived;
-	if (gang->members == 0) {
-		uint32_t id = entry->gang;
-		uint32_t *link = &gangs->bucket[hash(gangs, gang->key)];
-		while (*link != id)
-			link = &gangs->gangs[*link].chain;
-		*link = gang->chain;
-		*gang = (struct gang){.first = FROND_NONE, .chain = gangs->free_head};
-		gangs->free_head = id;
-		gangs->used--;
-	}
+	gang->bound -= entry->hold == HOLD_BOUND;
+	gang->lost += entry->hold == HOLD_BOUND && gang->whole;
+	if (gang->members == 0)
+		end(gangs, entry->gang);
 	entry->gang = entry->gang_next = entry->gang_prev = FROND_NONE;
+}
+
+void gangs_promise(struct gangs *gangs, uint32_t id, uint32_t min_member, int32_t priority, int64_t deadline_ms)
+{
+	struct gang *gang = &gangs->gangs[id];
+	save_gang(gangs, id);
+	gangs->timed += (deadline_ms != 0) - (uint32_t)(gang->deadline_ms != 0);
+	gang->min_member = min_member;
+	gang->priority = priority;
+	gang->deadline_ms = deadline_ms;
+	gang->whole |= gang->bound >= gang->min_member;
+}
+
+void gangs_terms(struct gangs *gangs, uint32_t id, const struct terms *terms)
+{
+	save_gang(gangs, id);
+	gangs->gangs[id].terms = *terms;
 }
 
 enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t at)
@@ -91,6 +149,8 @@ enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t at)
 	struct entry *entry = &gangs->ledger->entries[at];
 	assert(entry->hold == HOLD_RESERVED && entry->gang != FROND_NONE);
 	struct gang *gang = &gangs->gangs[entry->gang];
+	save_gang(gangs, entry->gang);
+	save_entry(gangs, at);
 	gang->missing -= !entry->arrived;
 	entry->arrived = true;
 	if (gang->missing == 0)
@@ -101,9 +161,37 @@ enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t at)
 void gangs_bound(struct gangs *gangs, uint32_t at)
 {
 	struct entry *entry = &gangs->ledger->entries[at];
-	assert(entry->hold == HOLD_RESERVED);
-	if (entry->gang != FROND_NONE)
-		gangs->gangs[entry->gang].missing -= !entry->arrived;
+	assert(entry->hold == HOLD_RESERVED && entry->gang != FROND_NONE);
+	struct gang *gang = &gangs->gangs[entry->gang];
+	save_gang(gangs, entry->gang);
+	save_entry(gangs, at);
+	gang->missing -= !entry->arrived;
 	entry->arrived = true;
 	entry->hold = HOLD_BOUND;
+	gang->bound++;
+	if (gang->bound >= gang->min_member) {
+		gang->whole = true;
+		gang->lost = 0; /* whole again */
+	}
+}
+
+uint32_t gangs_overdue(const struct gangs *gangs, int64_t now_ms)
+{
+	for (uint32_t id = 0; gangs->timed > 0 && id < gangs->fresh; id++) {
+		const struct gang *gang = &gangs->gangs[id];
+		if (gang->first != FROND_NONE && gang->deadline_ms != 0 && gang->deadline_ms < now_ms &&
+		    gang->members > gang->bound)
+			return id;
+	}
+	return FROND_NONE;
+}
+
+enum frond_gang_state gang_state(const struct gang *gang)
+{
+	if (gang->members > gang->bound)
+		return gang->missing == gang->members - gang->bound && gang->bound == 0 ? FROND_GANG_PLANNED
+											: FROND_GANG_RESERVED;
+	if (gang->bound >= gang->min_member)
+		return FROND_GANG_BOUND;
+	return gang->whole ? FROND_GANG_DEGRADED : FROND_GANG_GATHERING;
 }

@@ -1,28 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gang.h - which ledger entries belong together, and when they may go. A gang exists while it has an entry.
- * All or nothing: nobody is let through Permit before every planned member has arrived there; once the gang has gone,
- * a member that comes back (its bind failed) goes at once. Never decides a place.
+ * gang.h - which ledger entries belong together, what they ask for, and when they may go. A gang exists while it has an
+ * entry. All or nothing: nobody is let through Permit before every planned member has arrived there; once the gang has
+ * gone, a member that comes back (its bind failed) goes at once. A gang that was bound and falls under minMember is
+ * degraded. Never decides a place.
+ *
+ *   gathering → planned → reserved → bound ⇄ degraded        (enum frond_gang_state)
  */
 #ifndef FROND_CORE_GANG_H
 #define FROND_CORE_GANG_H
 
+#include "core/ask.h"
 #include "core/ledger.h"
+
+/* What a gang asks for, kept for recover, victims and defrag. */
+struct terms {
+	uint8_t strategy, mode; /* enum strategy, enum mode */
+	uint8_t recovery;       /* enum recovery */
+	bool latency_sensitive;
+	uint32_t bandwidth_gbps;
+	uint64_t domain; /* what the preferred domain's name hashes to, for the caller to find it by; 0: none */
+	struct gpu_wish gpu;
+};
 
 struct gang {
 	struct frond_key key;
 	uint32_t first;   /* its entries, linked; FROND_NONE: this id is free */
 	uint32_t members; /* entries in the list */
 	uint32_t missing; /* reserved entries that have not reached Permit */
-	bool gone;        /* let through; stays so while a member is left */
-	uint32_t chain;   /* next of the hash bucket, or of the free list */
+	uint32_t bound;
+	uint32_t lost; /* bound members that left after the gang was bound */
+	uint32_t min_member;
+	int32_t priority;
+	bool gone;           /* let through; stays so while a member is left */
+	bool whole;          /* has had minMember bound */
+	int64_t deadline_ms; /* 0: none */
+	struct terms terms;
+	uint32_t chain; /* next of the hash bucket, or of the free list */
 };
 
 struct gangs {
 	struct ledger *ledger;
+	struct undo *undo;
 	struct gang *gangs;
 	uint32_t *bucket;
-	uint32_t cap, bucket_mask, free_head, used;
+	uint32_t cap, bucket_mask, used;
+	uint32_t free_head; /* ids given back */
+	uint32_t fresh;     /* ids from here on were never used */
+	uint32_t timed;     /* gangs with a deadline */
 };
 
 void gangs_layout(struct gangs *gangs, struct arena *arena, struct ledger *ledger, uint32_t cap);
@@ -33,9 +58,18 @@ void gangs_join(struct gangs *gangs, struct frond_key key, uint32_t entry);
 /* Takes an entry out of its gang, if it is in one; the last one ends the gang. */
 void gangs_part(struct gangs *gangs, uint32_t entry);
 
+/* minMember, priority and deadline of an existing gang. */
+void gangs_promise(struct gangs *gangs, uint32_t id, uint32_t min_member, int32_t priority, int64_t deadline_ms);
+void gangs_terms(struct gangs *gangs, uint32_t id, const struct terms *terms);
+
 /* A reserved member has reached Permit. */
 enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t entry);
 /* A reserved member is bound now. */
 void gangs_bound(struct gangs *gangs, uint32_t entry);
+
+/* Any gang whose deadline is before now_ms and that still has reserved members, lowest id first; FROND_NONE: none. */
+uint32_t gangs_overdue(const struct gangs *gangs, int64_t now_ms);
+
+enum frond_gang_state gang_state(const struct gang *gang);
 
 #endif

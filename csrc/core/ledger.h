@@ -7,44 +7,60 @@
 #ifndef FROND_CORE_LEDGER_H
 #define FROND_CORE_LEDGER_H
 
-#include "core/node.h"
+#include "core/fabric.h"
 
 enum hold { HOLD_FREE, HOLD_RESERVED, HOLD_BOUND };
 
 struct entry {
 	struct frond_key pod;
-	enum hold hold;
+	uint8_t hold;                  /* enum hold */
+	bool arrived;                  /* has reached Permit; owned by gang.c */
+	bool budgeted;                 /* evicting it would violate a disruption budget */
+	uint16_t mask;                 /* GPUs held by device */
 	uint32_t slot;                 /* node; FROND_NONE: a member without GPUs */
-	uint32_t mask;                 /* GPUs held by device */
 	uint32_t by_count;             /* GPUs held by count */
 	uint32_t rank;                 /* FROND_NONE: in no plan of ours */
 	uint32_t label;                /* the caller's number for its name; FROND_NONE: none */
 	uint32_t gang;                 /* id in gang.h; FROND_NONE: none */
 	uint32_t gang_next, gang_prev; /* the gang's members; owned by gang.c */
-	bool arrived;                  /* has reached Permit; owned by gang.c */
+	uint32_t node_next, node_prev; /* the node's entries */
 	uint32_t chain;                /* next entry of the hash bucket, or of the free list */
 };
 
 struct ledger {
+	struct undo *undo;
+	struct fabric *fabric;
 	struct node *nodes; /* the core's; held fields are written here */
 	struct entry *entries;
-	uint32_t *owner;  /* slot * FROND_GPUS_MAX + gpu → entry; FROND_NONE: free */
 	uint32_t *bucket; /* hash → first entry */
-	uint32_t cap, bucket_mask, free_head, used;
+	uint32_t cap, bucket_mask, used;
+	uint32_t free_head; /* entries given back */
+	uint32_t fresh;     /* entries from here on were never used */
 	uint64_t conflicts;
 };
 
-void ledger_layout(struct ledger *ledger, struct arena *arena, struct node *nodes, uint32_t node_cap, uint32_t pod_cap);
+void ledger_layout(struct ledger *ledger, struct arena *arena, struct undo *undo, struct fabric *fabric,
+		   struct node *nodes, uint32_t pod_cap);
 
 /* FROND_NONE when the pod holds nothing. */
 uint32_t ledger_find(const struct ledger *ledger, struct frond_key pod);
+/* The entry that holds a GPU by device; FROND_NONE: nobody. */
+uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu);
 
 /* Enters a pod that is not there yet. Devices in mask that have an owner or do not exist become holdings by count.
  * *out: its entry. FROND_LIMIT when the ledger is full. */
 int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold, uint32_t slot, uint32_t mask,
 		     uint32_t by_count, uint32_t rank, uint32_t label, uint32_t *out);
 
+/* What the entry held by count it holds by these devices from now on; nobody else has them. */
+void ledger_devices(struct ledger *ledger, uint32_t entry, uint32_t mask);
+
 /* Gives back all that the entry holds and forgets it. It must have left its gang. */
 void ledger_leave(struct ledger *ledger, uint32_t entry);
+
+static inline uint32_t entry_gpus(const struct entry *entry)
+{
+	return bits_count(entry->mask) + entry->by_count;
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * node.h - a node as numbers. What it has, what is wrong with it today, and how much of it is held.
- * The held fields are written by the ledger only.
+ * held, by_count and first are written by the ledger only.
  */
 #ifndef FROND_CORE_NODE_H
 #define FROND_CORE_NODE_H
@@ -10,30 +10,54 @@
 
 struct node {
 	bool present;
-	uint32_t gpus;
-	uint32_t unhealthy;   /* mask */
-	uint32_t flags;       /* enum frond_node_flag */
-	uint32_t uplink_gbps; /* 0: unlimited */
-	uint32_t held;        /* mask of GPUs with an owner */
+	uint8_t gpus;
+	uint8_t flags; /* enum frond_node_flag */
+	uint16_t topology;
+	uint16_t unhealthy;   /* mask */
+	uint16_t held;        /* mask of GPUs with an owner */
+	uint8_t free;         /* node_count_free(); node_settle() after every change */
 	uint32_t by_count;    /* GPUs held by pods whose devices are unknown */
+	uint32_t uplink_gbps; /* 0: unlimited */
+	uint32_t first;       /* ledger entry on this node, linked; FROND_NONE: none */
 };
 
 /* GPUs that could be handed out by device today, whoever else sits on the node by count. */
 static inline uint32_t node_free_mask(const struct node *node)
 {
-	return bits_first(node->gpus) & ~node->held & ~node->unhealthy;
+	return bits_first(node->gpus) & ~(uint32_t)node->held & ~(uint32_t)node->unhealthy;
 }
 
 /* How many may be handed out: pods held by count take some of the free devices, nobody knows which. */
-static inline uint32_t node_free_count(const struct node *node)
+static inline uint32_t node_count_free(const struct node *node)
 {
 	uint32_t free = bits_count(node_free_mask(node));
 	return free > node->by_count ? free - node->by_count : 0;
 }
 
+static inline void node_settle(struct node *node)
+{
+	node->free = (uint8_t)node_count_free(node);
+}
+
+static inline uint32_t node_free_count(const struct node *node)
+{
+	return node->free;
+}
+
+static inline uint32_t node_used_count(const struct node *node)
+{
+	return min_u32(node->gpus, bits_count(node->held) + node->by_count);
+}
+
 static inline bool node_open(const struct node *node)
 {
 	return node->present && node->flags == 0;
+}
+
+/* Nobody holds a GPU of it. */
+static inline bool node_whole(const struct node *node)
+{
+	return node->held == 0 && node->by_count == 0;
 }
 
 #endif

@@ -1,47 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place_work.h"
 
+#define ROLL_ROWS   3u         /* of the table: two that are computed, and the first */
+#define CELLS_NODES 16384u     /* engines up to this size get a table that seldom has to be computed again */
+#define CELLS_MOST  (1u << 21) /* its cells */
+
 struct place_work *place_layout(struct arena *arena, const struct fabric *fabric, const struct ledger *ledger,
-				uint32_t nodes)
+				struct gpuset *const *sets, uint32_t nodes)
 {
-	struct place_work scratch = {0};
-	struct place_work *work = arena_take(arena, 1, sizeof *work);
-	if (work == NULL)
-		work = &scratch;
-	uint64_t items = FABRIC_LEAVES(nodes) + nodes; /* leaves, and nodes without one */
-	work->cap = arena_take(arena, nodes, sizeof *work->cap);
-	work->now = arena_take(arena, nodes, sizeof *work->now);
+	struct place_work sizes = {0}; /* while only counting */
+	struct place_work *place = arena_take(arena, 1, sizeof *place), *work = place == NULL ? &sizes : place;
+	uint64_t items = FABRIC_LEAVES(nodes) + nodes + 1; /* leaves, and nodes without one */
+	uint32_t members = nodes < FROND_MEMBERS_MAX / FROND_GPUS_MAX ? nodes * FROND_GPUS_MAX : FROND_MEMBERS_MAX;
 	work->pin = arena_take(arena, nodes, sizeof *work->pin);
 	work->take = arena_take(arena, nodes, sizeof *work->take);
-	work->item_cap = arena_take(arena, items, sizeof *work->item_cap);
-	work->item_cap_nodes = arena_take(arena, items, sizeof *work->item_cap_nodes);
-	work->item_now = arena_take(arena, items, sizeof *work->item_now);
+	work->taken = arena_take(arena, nodes, sizeof *work->taken);
+	work->hold = arena_raw(arena, items, sizeof *work->hold);
+	work->stamp = arena_take(arena, items, sizeof *work->stamp);
 	work->item_pin = arena_take(arena, items, sizeof *work->item_pin);
-	work->item_got = arena_take(arena, items, sizeof *work->item_got);
-	work->item_used = arena_take(arena, items, sizeof *work->item_used);
-	work->item_slow = arena_take(arena, items, sizeof *work->item_slow);
-	work->item_whole = arena_take(arena, items, sizeof *work->item_whole);
-	work->item_free = arena_take(arena, items, sizeof *work->item_free);
-	work->item_best = arena_take(arena, items, sizeof *work->item_best);
-	work->list = arena_take(arena, items, sizeof *work->list);
-	work->keys = arena_take(arena, items, sizeof *work->keys);
-	work->cells = arena_take(arena, PLACE_CELLS, sizeof *work->cells);
-	work->member_pos = arena_take(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
-	work->member_list = arena_take(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);
-	if (arena->base == NULL)
+	work->sum = arena_raw(arena, items, sizeof *work->sum);
+	work->picks = arena_raw(arena, members + 1, sizeof *work->picks);
+	work->frames = arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->frames);
+	work->view = arena_raw(arena, FABRIC_SPINES(nodes), sizeof *work->view);
+	work->alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->alike_seen);
+	work->list = arena_raw(arena, items, sizeof *work->list);
+	work->keys = arena_raw(arena, items, sizeof *work->keys);
+	work->member_pos = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
+	work->member_list = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);
+	/* Room for a row per halving of the items, for the largest gang: then any search fits (place_table.c). */
+	uint32_t rows = ROLL_ROWS;
+	for (uint64_t reach = 1; reach < items; reach *= 2)
+		rows++;
+	work->cell_count = 3ull * (members + 1) * rows;
+	uint64_t all = 3ull * (members + 1) * items; /* nothing is ever computed twice */
+	if (nodes <= CELLS_NODES && work->cell_count < CELLS_MOST)
+		work->cell_count = all < CELLS_MOST ? all : CELLS_MOST;
+	work->cells = arena_raw(arena, work->cell_count, sizeof *work->cells);
+	if (place == NULL)
 		return NULL;
-	work->fabric = fabric;
-	work->ledger = ledger;
-	work->nodes = ledger->nodes;
-	return work;
+	place->fabric = fabric;
+	place->ledger = ledger;
+	place->nodes = ledger->nodes;
+	place->sets = sets;
+	return place;
 }
+
+/* ---- before --------------------------------------------------------------------------------------------------------- */
 
 static void count_members(struct place_work *work)
 {
 	const struct ask *ask = work->ask;
-	work->size = work->total = work->pins = 0;
 	bool mixed = false;
-	work->answer->gpus = 0;
+	uint64_t gpus = 0;
+	work->size = work->total = work->pins = 0;
 	for (uint32_t i = 0; i < ask->count; i++) {
 		const struct frond_member *member = &ask->members[i];
 		work->member_pos[i] = FROND_NONE;
@@ -51,153 +62,168 @@ static void count_members(struct place_work *work)
 		work->size = member->gpus;
 		work->total++;
 		work->pins += member->pinned_slot != FROND_NONE;
-		work->answer->gpus += member->gpus;
+		gpus += member->gpus;
 	}
 	if (mixed)
 		work->size = 0;
 	work->missing = work->total - work->pins;
+	work->answer->gpus = gpus;
 	work->answer->members = work->total;
 	work->answer->missing = work->missing;
 	work->answer->gpus_each = work->size;
+	work->answer->best_gap = FROND_NONE;
 }
 
-/* How many members a node holds: by capacity, and today. Sizes differ: GPUs instead of members. */
-static void measure_node(struct place_work *work, uint32_t position, uint32_t leaf)
+/* Marks pinned members (one = 1) or takes the marks away. */
+static void mark_pins(struct place_work *work, uint32_t one)
 {
-	const struct ask *ask = work->ask;
-	uint32_t slot = work->fabric->order[position];
-	const struct node *node = &work->nodes[slot];
-	uint32_t unit = work->size == 0 ? 1 : work->size;
-	uint32_t cap = node->gpus / unit;
-	uint32_t now = node_free_count(node) / unit;
-	if (ask->room != NULL && work->size != 0) {
-		cap = min_u32(cap, ask->room[slot].ever);
-		now = min_u32(now, ask->room[slot].today);
-	} else if (ask->room != NULL) {
-		cap = ask->room[slot].ever > 0 ? cap : 0;
-		now = ask->room[slot].today > 0 ? now : 0;
+	for (uint32_t i = 0; work->pins > 0 && i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus == 0 || member->pinned_slot == FROND_NONE)
+			continue;
+		uint32_t position = work->fabric->position[member->pinned_slot];
+		work->pin[position] = (uint16_t)(work->pin[position] + one);
+		work->item_pin[item_of(work, position)] += one;
 	}
-	if (leaf != FROND_NONE && ask->max_gpus_per_leaf > 0) {
-		cap = min_u32(cap, ask->max_gpus_per_leaf / unit);
-		now = min_u32(now, ask->max_gpus_per_leaf / unit);
-	}
-	if (node->uplink_gbps != 0 && node->uplink_gbps < ask->bandwidth_gbps)
-		cap = now = 0;
-	if (!node_open(node) || (ask->only_slot != FROND_NONE && ask->only_slot != slot))
-		now = 0;
-	work->cap[position] = (uint16_t)cap;
-	work->now[position] = (uint16_t)min_u32(cap, now);
-	work->pin[position] = 0;
-	work->take[position] = 0;
-	work->answer->whole_nodes &= cap <= 1;
 }
 
-static void measure(struct place_work *work)
+static void begin(struct place_work *work, const struct ask *ask, struct answer *answer)
 {
 	const struct fabric *fabric = work->fabric;
+	const struct gpu_wish *wish = &ask->gpu;
+	*answer = (struct answer){0};
+	work->ask = ask;
+	work->answer = answer;
+	count_members(work);
 	work->items = fabric->leaf_count + (fabric->node_count - fabric->leaf_start[fabric->leaf_count]);
-	work->lo = 0;
+	work->lo = work->from = 0;
 	work->hi = work->items;
-	work->answer->whole_nodes = work->size != 0;
-	for (uint32_t position = 0; position < fabric->node_count; position++)
-		measure_node(work, position, fabric->leaf_of[position]);
-	for (uint32_t i = 0; i < work->ask->count; i++) {
-		const struct frond_member *member = &work->ask->members[i];
-		if (member->gpus > 0 && member->pinned_slot != FROND_NONE)
-			work->pin[fabric->position[member->pinned_slot]]++;
-	}
-	for (uint32_t item = 0; item < work->items; item++) {
-		uint32_t uplink = item < fabric->leaf_count ? fabric->leaf_uplink[item] : 0;
-		work->item_slow[item] = uplink != 0 && uplink < work->ask->bandwidth_gbps;
-		work->item_used[item] = work->item_best[item] = false;
-		work->item_pin[item] = 0;
-		work->item_free[item] = 0;
-		work->item_whole[item] = true;
-		uint32_t nodes = 0;
-		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-			const struct node *node = &work->nodes[fabric->order[position]];
-			work->item_pin[item] += work->pin[position];
-			work->item_free[item] += node_free_count(node);
-			work->item_whole[item] &= node->held == 0 && node->by_count == 0;
-			nodes += work->cap[position] > 0;
-		}
-		if (work->size == 0)
-			continue; /* place_mixed.c tries members one by one instead of counting */
-		if (item < fabric->leaf_count && work->ask->max_nodes_per_leaf > 0)
-			nodes = min_u32(nodes, work->ask->max_nodes_per_leaf);
-		if (item < fabric->leaf_count && work->ask->max_gpus_per_leaf > 0)
-			nodes = min_u32(nodes, work->ask->max_gpus_per_leaf / work->size);
-		work->item_cap_nodes[item] = nodes;
-		work->item_cap[item] = place_hold(work, item, work->cap, NULL, FROND_GPUS_MAX);
-		work->item_now[item] = place_hold(work, item, work->now, work->pin, FROND_GPUS_MAX);
-	}
+	work->end = fabric->node_count;
+	work->domain = work->preferred = FROND_NONE;
+	work->seen = 0;
+	work->stop = false;
+	work->plan++;
+	work->chosen_topology = FROND_NONE;
+	work->constrained = wish->mode == MODE_REQUIRED;
+	work->shaped = ask->room == NULL && ask->named_count == 0;
+	work->counted = work->shaped && !work->constrained && ask->only_slot == FROND_NONE && work->size != 0 &&
+			ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
+	work->alike = work->shaped && work->pins == 0 && ask->only_slot == FROND_NONE;
+	work->per_leaf = UINT32_MAX;
+	place_measure(work, FROND_GPUS_MAX, false);
+	mark_pins(work, 1);
 }
 
-/* Ranks: each in turn takes the first chosen node in fabric order that has a place of its size (spec 3.4). */
+/* Leaves the scratch as begin() expects it. */
+static void finish(struct place_work *work)
+{
+	mark_pins(work, UINT32_MAX);
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		if (work->member_pos[i] != FROND_NONE && work->ask->members[i].gpus > 0)
+			work->take[work->member_pos[i]] = work->taken[work->member_pos[i]] = 0;
+}
+
+/* ---- after ---------------------------------------------------------------------------------------------------------- */
+
+/* Ranks of equal members: each in turn takes the first chosen node in fabric order that has a place (spec 3.4). */
 static void hand_out_ranks(struct place_work *work)
 {
 	const struct ask *ask = work->ask;
-	if (work->size != 0) {
-		uint32_t position = 0, taken = 0;
-		for (uint32_t i = 0; i < ask->count; i++) {
-			if (ask->members[i].gpus == 0 || ask->members[i].pinned_slot != FROND_NONE)
+	uint32_t pick = 0, position = 0, end = 0, taken = 0;
+	for (uint32_t i = 0; i < ask->count; i++) {
+		work->member_pos[i] = FROND_NONE;
+		if (ask->members[i].gpus == 0 || ask->members[i].pinned_slot != FROND_NONE)
+			continue;
+		while (position == end || taken == work->take[position]) {
+			taken = 0;
+			if (position < end && ++position < end)
 				continue;
-			while (taken == work->take[position]) {
-				position++;
-				taken = 0;
-				assert(position < work->fabric->node_count);
-			}
-			work->member_pos[i] = position;
-			taken++;
+			assert(pick < work->best.picks);
+			position = item_start(work, work->picks[pick].item);
+			end = item_end(work, work->picks[pick++].item);
 		}
-		return;
-	}
-	for (uint32_t size = 1; size <= FROND_GPUS_MAX; size++) {
-		uint32_t places = 0, next = 0;
-		for (uint32_t i = 0; i < ask->count; i++)
-			if (ask->members[i].gpus == size && ask->members[i].pinned_slot == FROND_NONE)
-				work->member_list[places++] = work->member_pos[i];
-		sort_u64(work->member_list, places);
-		for (uint32_t i = 0; i < ask->count; i++)
-			if (ask->members[i].gpus == size && ask->members[i].pinned_slot == FROND_NONE)
-				work->member_pos[i] = (uint32_t)work->member_list[next++];
+		work->member_pos[i] = position;
+		taken++;
 	}
 }
 
-/* Members of a node choose in rank order; this version gives each the lowest free indices. */
+static uint64_t ring_of(const struct place_work *work, uint32_t slot, uint32_t mask)
+{
+	uint8_t order[FROND_GPUS_MAX];
+	uint32_t count = gpuset_ring(work->sets[work->nodes[slot].topology], mask, order);
+	uint64_t ring = 0;
+	for (uint32_t i = count; i-- > 0;)
+		ring = ring << 4 | order[i];
+	return ring;
+}
+
+/* Members of a node choose in rank order. Neighbours in rank mostly sit on nodes that look alike: the last answer is
+ * kept. */
+static struct frond_place place_of(struct place_work *work, uint32_t position, uint32_t gpus)
+{
+	uint32_t slot = work->fabric->order[position];
+	const struct node *node = &work->nodes[slot];
+	uint32_t free = node_free_mask(node) & ~(uint32_t)work->taken[position];
+	bool kept = work->shaped && work->size != 0 && work->ask->gpu.policy != GPU_SPREAD;
+	if (!kept || node->topology != work->chosen_topology || free != work->chosen_free) {
+		work->chosen_mask = place_gpus(work, position, gpus);
+		assert(bits_count(work->chosen_mask) == gpus);
+		work->chosen_ring = ring_of(work, slot, work->chosen_mask);
+		work->chosen_topology = node->topology;
+		work->chosen_free = free;
+	}
+	work->taken[position] = (uint16_t)(work->taken[position] | work->chosen_mask);
+	return (struct frond_place){.slot = slot, .gpu_mask = work->chosen_mask, .ring = work->chosen_ring};
+}
+
 static void hand_out_gpus(struct place_work *work, struct frond_place *places)
 {
 	const struct ask *ask = work->ask;
-	for (uint32_t position = 0; position < work->fabric->node_count; position++)
-		work->list[position] = 0; /* handed out here so far */
+	for (uint32_t i = 0; i < ask->count; i++)
+		if (work->member_pos[i] != FROND_NONE)
+			work->taken[work->member_pos[i]] = 0; /* what fill() tried */
 	for (uint32_t i = 0; i < ask->count; i++) {
 		const struct frond_member *member = &ask->members[i];
-		places[i] = (struct frond_place){.slot = FROND_NONE};
-		if (member->gpus == 0)
-			continue;
-		if (member->pinned_slot != FROND_NONE) {
-			uint32_t entry = ledger_find(work->ledger, member->pod);
-			places[i].slot = member->pinned_slot;
-			places[i].gpu_mask = entry == FROND_NONE ? 0 : work->ledger->entries[entry].mask;
+		if (member->gpus == 0) {
+			places[i] = (struct frond_place){.slot = FROND_NONE};
 			continue;
 		}
-		uint32_t position = work->member_pos[i];
-		uint32_t slot = work->fabric->order[position];
-		uint32_t free = node_free_mask(&work->nodes[slot]) & ~work->list[position];
-		places[i].slot = slot;
-		places[i].gpu_mask = bits_lowest(free, member->gpus);
-		work->list[position] |= places[i].gpu_mask;
+		if (member->pinned_slot == FROND_NONE) {
+			places[i] = place_of(work, work->member_pos[i], member->gpus);
+			continue;
+		}
+		uint32_t entry = ledger_find(work->ledger, member->pod);
+		places[i] = (struct frond_place){.slot = member->pinned_slot};
+		if (entry != FROND_NONE)
+			places[i].gpu_mask = work->ledger->entries[entry].mask;
+		if (places[i].gpu_mask != 0)
+			places[i].ring = ring_of(work, member->pinned_slot, places[i].gpu_mask);
 	}
 }
 
+/* Positions of the gang are ascending by rank when nobody is pinned and sizes are equal; otherwise they are sorted. */
 static void count_use(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	struct frond_plan *plan = &work->answer->plan;
-	uint32_t last_spine = FROND_NONE, last_leaf = FROND_NONE;
-	for (uint32_t position = 0; position < fabric->node_count; position++) {
-		if (work->take[position] == 0 && work->pin[position] == 0)
+	uint32_t count = 0, last = FROND_NONE, last_spine = FROND_NONE, last_leaf = FROND_NONE;
+	bool ascending = true;
+	for (uint32_t i = 0; i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus == 0)
 			continue;
+		uint32_t position =
+			member->pinned_slot != FROND_NONE ? fabric->position[member->pinned_slot] : work->member_pos[i];
+		ascending &= count == 0 || position >= work->member_list[count - 1];
+		work->member_list[count++] = position;
+	}
+	if (!ascending)
+		sort_u64(work->member_list, count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t position = (uint32_t)work->member_list[i];
+		if (position == last)
+			continue;
+		last = position;
 		plan->nodes++;
 		uint32_t leaf = fabric->leaf_of[position];
 		if (leaf == FROND_NONE || leaf == last_leaf)
@@ -211,11 +237,19 @@ static void count_use(struct place_work *work)
 	}
 }
 
-static bool pins_inside(const struct place_work *work, uint32_t lo, uint32_t hi)
+/* ---- the decision --------------------------------------------------------------------------------------------------- */
+
+static bool pins_inside(const struct place_work *work, uint32_t first, uint32_t end, uint32_t domain)
 {
-	for (uint32_t item = 0; item < work->items; item++)
-		if (work->item_pin[item] > 0 && (item < lo || item >= hi))
+	for (uint32_t i = 0; work->pins > 0 && i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus == 0 || member->pinned_slot == FROND_NONE)
+			continue;
+		uint32_t position = work->fabric->position[member->pinned_slot];
+		if (position < first || position >= end ||
+		    (domain != FROND_NONE && work->fabric->domain_of[position] != domain))
 			return false;
+	}
 	return true;
 }
 
@@ -223,14 +257,21 @@ static bool pins_inside(const struct place_work *work, uint32_t lo, uint32_t hi)
 static bool search(struct place_work *work, bool (*find)(struct place_work *))
 {
 	const struct ask *ask = work->ask;
-	if (ask->domain_first < ask->domain_end && pins_inside(work, ask->domain_first, ask->domain_end)) {
-		work->lo = ask->domain_first;
-		work->hi = ask->domain_end;
+	if (ask->domain_first < ask->domain_end &&
+	    pins_inside(work, ask->domain_first, ask->domain_end, ask->domain_nvlink)) {
+		work->from = ask->domain_first;
+		work->end = ask->domain_end;
+		work->lo = item_of(work, work->from);
+		work->hi = item_of(work, work->end - 1) + 1;
+		work->preferred = ask->domain_nvlink;
 		bool found = find(work);
-		work->lo = 0;
+		work->lo = work->from = 0;
 		work->hi = work->items;
+		work->end = work->fabric->node_count;
+		work->preferred = FROND_NONE;
 		if (found)
 			return true;
+		place_measure(work, FROND_GPUS_MAX, false);
 	}
 	return find(work);
 }
@@ -271,31 +312,124 @@ static uint32_t decide(struct place_work *work)
 	}
 	if (mode != MODE_REQUIRED)
 		answer->plan.rule = FROND_RULE_NONE; /* the sentence is about the whole cluster */
+	place_measure(work, FROND_GPUS_MAX, false);
+	work->per_leaf = UINT32_MAX;
 	if (mixed)
 		place_mixed_nearest(work);
 	else
 		place_nearest(work);
+	place_blockers(work);
 	return FROND_WAITS;
-}
-
-static void begin(struct place_work *work, const struct ask *ask, struct answer *answer)
-{
-	*answer = (struct answer){0};
-	work->ask = ask;
-	work->answer = answer;
-	count_members(work);
-	measure(work);
 }
 
 void place_gang(struct place_work *work, const struct ask *ask, struct answer *answer, struct frond_place *places)
 {
 	begin(work, ask, answer);
 	answer->plan.outcome = work->total == 0 ? FROND_PLACED : decide(work);
-	if (answer->plan.outcome != FROND_PLACED)
-		return;
-	hand_out_ranks(work);
-	hand_out_gpus(work, places);
-	count_use(work);
+	answer->candidates = work->seen;
+	if (answer->plan.outcome == FROND_PLACED) {
+		if (work->size != 0 || work->total == 0)
+			hand_out_ranks(work); /* place_mixed.c has done so for its own */
+		hand_out_gpus(work, places);
+		count_use(work);
+		finish(work);
+	} else {
+		mark_pins(work, UINT32_MAX);
+	}
+}
+
+bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer)
+{
+	begin(work, ask, answer);
+	bool fits = work->total == 0 || (work->size == 0 ? place_mixed_rule(work) : place_rule(work));
+	mark_pins(work, UINT32_MAX);
+	return fits;
+}
+
+/* ---- one pod -------------------------------------------------------------------------------------------------------- */
+
+/* A node that a pod could take. In frames: at = item, index = position, count = outside the preferred domain. */
+static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t position)
+{
+	const struct ask *ask = work->ask;
+	uint32_t slot = work->fabric->order[position];
+	bool domain = ask->domain_first < ask->domain_end;
+	bool inside = position >= ask->domain_first && position < ask->domain_end &&
+		      (ask->domain_nvlink == FROND_NONE || work->fabric->domain_of[position] == ask->domain_nvlink);
+	struct frame offer = {.at = item, .index = position, .count = domain && !inside, .before = GAIN_NONE};
+	place_link(work, slot, place_gpus(work, position, work->size), 1, &offer.before);
+	place_node_gain(&work->nodes[slot], work->size, &offer.before);
+	place_leaf_gain(work, item, 1, work->size, &offer.before);
+	return offer;
+}
+
+/* The next node of an item that a pod would take after `last` (NULL: the first): those of the preferred domain, then best
+ * bottleneck, fewest GPUs left over, lowest position, as inside a leaf. */
+static bool next_offer(struct place_work *work, uint32_t item, const struct frame *last, struct frame *out)
+{
+	uint64_t after = last == NULL ? 0 : last->cost, best = UINT64_MAX;
+	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+		if (place_node_now(work, at) == 0)
+			continue;
+		struct frame offer = offer_of(work, item, at);
+		uint64_t link = offer.before.worst == UINT32_MAX ? 0 : UINT16_MAX - offer.before.worst;
+		uint64_t left = node_free_count(&work->nodes[work->fabric->order[at]]) - work->size;
+		offer.cost =
+			1 + ((uint64_t)offer.count << 62 | link << 32 | left << 20 | (at - item_start(work, item)));
+		if (offer.cost > after && offer.cost < best) {
+			best = offer.cost;
+			*out = offer;
+		}
+	}
+	return best != UINT64_MAX;
+}
+
+/* Below zero: a pod would take a before b. */
+static int compare_offers(const struct place_work *work, const struct frame *a, const struct frame *b)
+{
+	if (a->count != b->count)
+		return a->count < b->count ? -1 : 1;
+	int order = place_compare(work, &a->before, &b->before);
+	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+/* A heap in frames[0 … count); on top the last offer, or the first. */
+static void sift_offers(struct place_work *work, uint32_t root, uint32_t count, bool first)
+{
+	struct frame *heap = work->frames, moved = heap[root];
+	int sign = first ? -1 : 1;
+	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+		if (child + 1 < count && sign * compare_offers(work, &heap[child + 1], &heap[child]) > 0)
+			child++;
+		if (sign * compare_offers(work, &moved, &heap[child]) >= 0)
+			break;
+		heap[root] = heap[child];
+		root = child;
+	}
+	heap[root] = moved;
+}
+
+/* The first offers of the PLACE_ORDERED best items, as a heap with the best on top; returns how many. No other item can have
+ * one of the first PLACE_ORDERED nodes. */
+static uint32_t best_items(struct place_work *work)
+{
+	uint32_t count = 0;
+	for (uint32_t item = 0; item < work->items; item++) {
+		struct frame offer;
+		if (place_hold(work, item) == 0 || !next_offer(work, item, NULL, &offer))
+			continue;
+		if (count < PLACE_ORDERED) {
+			work->frames[count++] = offer;
+			for (uint32_t root = count / 2; count == PLACE_ORDERED && root > 0; root--)
+				sift_offers(work, root - 1, count, false);
+		} else if (compare_offers(work, &offer, &work->frames[0]) < 0) {
+			work->frames[0] = offer;
+			sift_offers(work, 0, count, false);
+		}
+	}
+	for (uint32_t root = count / 2; root > 0; root--)
+		sift_offers(work, root - 1, count, true);
+	return count;
 }
 
 void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
@@ -305,25 +439,30 @@ void place_order(struct place_work *work, const struct ask *ask, struct answer *
 	memset(position, 0xff, slots * sizeof *position);
 	begin(work, ask, answer);
 	answer->plan.outcome = decide(work);
+	answer->candidates = work->seen;
 	if (answer->plan.outcome != FROND_PLACED)
 		return;
-
-	uint32_t count = 0;
-	for (uint32_t at = 0; at < work->fabric->node_count; at++) {
-		if (work->now[at] == 0)
-			continue;
-		uint32_t leaf = work->fabric->leaf_of[at];
-		bool outside =
-			ask->domain_first < ask->domain_end && (leaf < ask->domain_first || leaf >= ask->domain_end);
-		work->keys[count++] = (uint64_t)outside << 63 | place_node_key(work, at, 1);
-	}
-	sort_u64(work->keys, count);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t at = (uint32_t)(work->keys[i] % FROND_NODES_MAX);
-		position[work->fabric->order[at]] = (uint16_t)min_u32(i, UINT16_MAX - 1);
-	}
+	hand_out_ranks(work);
 	count_use(work);
+	finish(work);
+
+	place_measure(work, FROND_GPUS_MAX, true);
+	for (uint32_t item = 0; item < work->items; item++)
+		for (uint32_t at = item_start(work, item); place_hold(work, item) > 0 && at < item_end(work, item);
+		     at++)
+			if (place_node_now(work, at) > 0)
+				position[work->fabric->order[at]] = PLACE_ORDERED;
+	uint32_t count = best_items(work);
+	for (uint16_t rank = 0; rank < PLACE_ORDERED && count > 0; rank++) {
+		struct frame taken = work->frames[0];
+		position[work->fabric->order[taken.index]] = rank;
+		if (!next_offer(work, taken.at, &taken, &work->frames[0]))
+			work->frames[0] = work->frames[--count];
+		sift_offers(work, 0, count, true);
+	}
 }
+
+/* ---- sorting -------------------------------------------------------------------------------------------------------- */
 
 static void sift(uint64_t *keys, uint32_t root, uint32_t count)
 {

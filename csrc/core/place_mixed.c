@@ -1,279 +1,630 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_mixed.c - members of several sizes: first-fit decreasing by size, then rank (spec 3.4), over the same spans as
- * for equal members. cap[] and now[] count GPUs here, not members.
+ * place_mixed.c - members of several sizes: first-fit decreasing by size, then rank (spec 3.4). A candidate is a span,
+ * that is a run of leaves, a run of spines, or everything, in which that works; candidates are compared by the placement
+ * that it gives, from step 3 on.
  */
 #include "core/place_work.h"
 
+struct shape { /* of a placement, pinned members included */
+	uint32_t spines, leaves, runs, nodes, fullest_node, fullest_leaf;
+	bool chained; /* its spines are adjacent, one run of leaves in each */
+	bool slow;    /* it crosses a link that is under the floor */
+};
+
+struct trial { /* the best placement so far; its positions are in work->picks */
+	bool found;
+	struct shape shape;
+	struct gain gain;
+};
+
+/* ---- first fit ------------------------------------------------------------------------------------------------------ */
+
+static bool counts(const struct place_work *work, uint32_t i, bool today)
+{
+	const struct frond_member *member = &work->ask->members[i];
+	return member->gpus > 0 && !(today && member->pinned_slot != FROND_NONE);
+}
+
+/* GPUs that the gang could have of a node: by capacity, or today. */
+static uint32_t node_gpus(const struct place_work *work, uint32_t position, bool today)
+{
+	const struct ask *ask = work->ask;
+	uint32_t slot = work->fabric->order[position];
+	const struct node *node = &work->nodes[slot];
+	const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[slot];
+	if ((node->uplink_gbps != 0 && node->uplink_gbps < ask->bandwidth_gbps) || (room != NULL && room->ever == 0))
+		return 0;
+	if (!today)
+		return node->gpus;
+	if (!node_open(node) || position < work->from || position >= work->end || !place_in_domain(work, position) ||
+	    (ask->only_slot != FROND_NONE && ask->only_slot != slot) || (room != NULL && room->today == 0))
+		return 0;
+	return node_free_count(node);
+}
+
+/* GPUs for a member of this size beside those in taken[]; 0: none. Which ones matters only when some sets are not
+ * allowed; otherwise counting them is enough. */
+static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t size, bool today)
+{
+	uint32_t slot = work->fabric->order[at], taken = work->taken[at];
+	const struct node *node = &work->nodes[slot];
+	if (bits_count(taken) + size > node_gpus(work, at, today))
+		return 0;
+	if (today)
+		return place_gpus(work, at, size);
+	return work->constrained ? gpuset_choose(work->sets[node->topology], &work->ask->gpu,
+						 bits_first(node->gpus) & ~taken, taken, size)
+				 : bits_lowest(bits_first(node->gpus) & ~taken, size);
+}
+
+static void forget(struct place_work *work, uint32_t lo, uint32_t hi)
+{
+	if (lo < hi)
+		for (uint32_t position = item_start(work, lo); position < item_end(work, hi - 1); position++)
+			work->take[position] = work->taken[position] = 0;
+}
+
+/* What the pinned members take of the caps of their leaves: GPUs << 32 | nodes, in sum. */
+static void count_pinned(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
+{
+	for (uint32_t item = lo; item < hi; item++) {
+		work->sum[item] = 0;
+		for (uint32_t at = item_start(work, item); today && at < item_end(work, item); at++)
+			work->sum[item] += work->pin[at] > 0;
+	}
+	for (uint32_t i = 0; today && i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus == 0 || member->pinned_slot == FROND_NONE)
+			continue;
+		uint32_t item = item_of(work, work->fabric->position[member->pinned_slot]);
+		if (item >= lo && item < hi)
+			work->sum[item] += (uint64_t)member->gpus << 32;
+	}
+}
+
+static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item, bool today)
+{
+	const struct ask *ask = work->ask;
+	uint32_t pinned = today ? work->pin[at] : 0;
+	const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[work->fabric->order[at]];
+	if (work->take[at] + pinned >= work->per_node ||
+	    (room != NULL && work->take[at] >= (today ? room->today : room->ever)))
+		return false;
+	bool fresh = work->take[at] == 0 && pinned == 0;
+	return !(fresh && item < work->fabric->leaf_count && ask->max_nodes_per_leaf > 0 &&
+		 (uint32_t)work->sum[item] >= ask->max_nodes_per_leaf);
+}
+
+/* Puts a member of this size on the first node of [lo, hi) that takes it; FROND_NONE: none does. */
+static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t size, bool today)
+{
+	uint32_t most = work->ask->max_gpus_per_leaf;
+	for (uint32_t item = lo; item < hi; item++) {
+		if (hi - lo > 1 && item_slow(work, item))
+			continue; /* a gang over several leaves may not cross a slow link */
+		if (item < work->fabric->leaf_count && most > 0 && (work->sum[item] >> 32) + size > most)
+			continue;
+		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+			uint32_t set = node_takes(work, at, item, today) ? try_gpus(work, at, size, today) : 0;
+			if (set == 0)
+				continue;
+			bool fresh = work->take[at] == 0 && !(today && work->pin[at] > 0);
+			work->sum[item] += ((uint64_t)size << 32) + fresh;
+			work->taken[at] = (uint16_t)(work->taken[at] | set);
+			work->take[at]++;
+			return at;
+		}
+	}
+	return FROND_NONE;
+}
+
+/* Equal sizes: lower ranks on lower nodes (spec 3.4). */
+static void order_ranks(struct place_work *work, bool today)
+{
+	const struct ask *ask = work->ask;
+	for (uint32_t size = 1; size <= FROND_GPUS_MAX; size++) {
+		uint32_t places = 0, next = 0;
+		for (uint32_t i = 0; i < ask->count; i++)
+			if (ask->members[i].gpus == size && counts(work, i, today))
+				work->member_list[places++] = work->member_pos[i];
+		sort_u64(work->member_list, places);
+		for (uint32_t i = 0; i < ask->count; i++)
+			if (ask->members[i].gpus == size && counts(work, i, today))
+				work->member_pos[i] = (uint32_t)work->member_list[next++];
+	}
+}
+
 /* Tries the gang on items [lo, hi): by capacity (all members, empty nodes) or today (missing ones, beside the pinned).
  * No node takes more than per_node members. On success member_pos and take[] are set. */
-static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today, uint32_t per_node)
+static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 {
 	const struct ask *ask = work->ask;
-	const struct fabric *fabric = work->fabric;
-	const uint16_t *gpus = today ? work->now : work->cap;
-	for (uint32_t item = lo; item < hi; item++) {
-		work->item_got[item] = 0; /* GPUs in the leaf */
-		work->item_cap_nodes[item] = 0;
-		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-			work->list[position] = 0; /* GPUs in the node */
-			work->take[position] = 0;
-			work->item_cap_nodes[item] += today && work->pin[position] > 0;
-		}
-	}
-	for (uint32_t i = 0; today && i < ask->count; i++)
-		if (ask->members[i].gpus > 0 && ask->members[i].pinned_slot != FROND_NONE) {
-			uint32_t position = fabric->position[ask->members[i].pinned_slot],
-				 leaf = fabric->leaf_of[position];
-			if (leaf != FROND_NONE && leaf >= lo && leaf < hi)
-				work->item_got[leaf] += ask->members[i].gpus;
-		}
+	forget(work, lo, hi);
+	count_pinned(work, lo, hi, today);
 	for (uint32_t size = FROND_GPUS_MAX; size > 0; size--)
 		for (uint32_t i = 0; i < ask->count; i++) {
-			if (ask->members[i].gpus != size || (today && ask->members[i].pinned_slot != FROND_NONE))
+			if (ask->members[i].gpus != size || !counts(work, i, today))
 				continue;
-			uint32_t found = FROND_NONE;
-			for (uint32_t item = lo; item < hi && found == FROND_NONE; item++) {
-				bool leaf = item < fabric->leaf_count;
-				if (hi - lo > 1 && work->item_slow[item])
-					continue; /* a gang over several leaves may not cross a slow link */
-				if (leaf && ask->max_gpus_per_leaf > 0 &&
-				    work->item_got[item] + size > ask->max_gpus_per_leaf)
-					continue;
-				for (uint32_t p = item_start(work, item);
-				     p < item_end(work, item) && found == FROND_NONE; p++) {
-					uint32_t pinned = today ? work->pin[p] : 0;
-					const struct frond_room *room =
-						ask->room == NULL ? NULL : &ask->room[fabric->order[p]];
-					bool fresh = work->take[p] == 0 && pinned == 0;
-					bool full = room != NULL && work->take[p] >= (today ? room->today : room->ever);
-					if (work->list[p] + size > gpus[p] || full ||
-					    work->take[p] + pinned >= per_node)
-						continue;
-					if (fresh && leaf && ask->max_nodes_per_leaf > 0 &&
-					    work->item_cap_nodes[item] >= ask->max_nodes_per_leaf)
-						continue;
-					work->item_cap_nodes[item] += fresh;
-					found = p;
-				}
-				if (found != FROND_NONE)
-					work->item_got[item] += size;
-			}
-			if (found == FROND_NONE)
+			work->member_pos[i] = put_first(work, lo, hi, size, today);
+			if (work->member_pos[i] == FROND_NONE)
 				return false;
-			work->list[found] += size;
-			work->take[found]++;
-			work->member_pos[i] = found;
 		}
+	order_ranks(work, today);
 	return true;
 }
 
-static bool in_use(const struct place_work *work, uint32_t item)
+/* ---- what it comes to -------------------------------------------------------------------------------------------------- */
+
+/* Of the members that fits() has put on items [lo, hi), and of the pinned ones there when today. */
+static struct shape shape_of(const struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 {
-	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++)
-		if (work->take[position] > 0 || work->pin[position] > 0)
-			return true;
-	return false;
+	struct shape shape = {.chained = true};
+	uint32_t last = FROND_NONE, slow = 0;
+	for (uint32_t item = lo; item < hi; item++) {
+		uint32_t members = 0;
+		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+			uint32_t here = work->take[at] + (today ? work->pin[at] : 0u);
+			shape.nodes += here > 0;
+			shape.fullest_node = max_u32(shape.fullest_node, here);
+			members += here;
+		}
+		if (members == 0)
+			continue;
+		uint32_t spine = item_spine(work, item);
+		bool new_spine = last == FROND_NONE || item_spine(work, last) != spine;
+		bool joins = !new_spine && item == last + 1;
+		shape.leaves++;
+		shape.spines += new_spine;
+		shape.runs += !joins;
+		shape.chained &= item < work->fabric->leaf_count && (joins || new_spine);
+		if (last != FROND_NONE && new_spine)
+			shape.chained &= spine == item_spine(work, last) + 1 && spine_adjacent(work->fabric, spine);
+		shape.fullest_leaf = max_u32(shape.fullest_leaf, members);
+		slow += item_slow(work, item);
+		last = item;
+	}
+	shape.slow = slow > 0 && shape.leaves > 1;
+	return shape;
 }
 
-static uint64_t pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
+static bool meets(const struct place_work *work, const struct shape *shape)
+{
+	const struct answer *answer = work->answer;
+	switch (answer->plan.rule) {
+	case FROND_RULE_SAME_LEAF:
+	case FROND_RULE_COMPLETE_LEAF:
+	case FROND_RULE_ADJACENT_LEAVES:
+		return shape->chained && shape->runs == 1 && shape->leaves <= answer->need_leaves;
+	case FROND_RULE_ADJACENT_SPINES:
+		return shape->chained && shape->spines <= answer->need_spines;
+	default:
+		return true; /* one node, one domain: the span sees to it */
+	}
+}
+
+/* Members choose their GPUs in rank order; false: one finds no set that is allowed. Step 4. */
+static bool choose_gpus(struct place_work *work, struct gain *gain)
+{
+	bool chosen = true;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		if (counts(work, i, true))
+			work->taken[work->member_pos[i]] = 0;
+	for (uint32_t i = 0; i < work->ask->count && chosen; i++) {
+		if (!counts(work, i, true))
+			continue;
+		uint32_t at = work->member_pos[i], set = place_gpus(work, at, work->ask->members[i].gpus);
+		work->taken[at] = (uint16_t)(work->taken[at] | set);
+		place_link(work, work->fabric->order[at], set, 1, gain);
+		chosen = set != 0;
+	}
+	return chosen;
+}
+
+/* Steps 5 and 6, after choose_gpus(). */
+static void add_leaves(struct place_work *work, uint32_t lo, uint32_t hi, struct gain *gain)
+{
+	for (uint32_t item = lo; item < hi; item++) {
+		uint32_t members = 0, gpus = 0;
+		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+			uint32_t here = bits_count(work->taken[at]);
+			members += work->take[at];
+			gpus += here;
+			place_node_gain(&work->nodes[work->fabric->order[at]], here, gain);
+		}
+		if (members > 0)
+			place_leaf_gain(work, item, members, gpus, gain);
+	}
+}
+
+static int order_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_shapes(const struct place_work *work, const struct shape *a, const struct shape *b)
+{
+	int order;
+	if (work->ask->strategy == STRATEGY_DISTRIBUTED) {
+		order = order_u32(a->fullest_node, b->fullest_node);
+		return order != 0 ? order : order_u32(a->fullest_leaf, b->fullest_leaf);
+	}
+	if ((order = order_u32(a->spines, b->spines)) == 0 && (order = order_u32(a->leaves, b->leaves)) == 0)
+		order = order_u32(a->runs, b->runs);
+	if (order == 0 && work->ask->strategy == STRATEGY_CONSOLIDATED)
+		order = order_u32(a->nodes, b->nodes);
+	return order;
+}
+
+/* Step 7: ascending lists of nodes, then rank → node, of member_pos against picks. */
+static int compare_positions(struct place_work *work)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		if (counts(work, i, true)) {
+			work->member_list[count] = work->member_pos[i];
+			work->keys[count++] = work->picks[i].item;
+		}
+	sort_u64(work->member_list, count);
+	sort_u64(work->keys, count);
+	for (uint32_t i = 0, j = 0; i < count || j < count;) {
+		if (i == count || j == count)
+			return i == count ? -1 : 1; /* a shorter list comes first */
+		uint64_t a = work->member_list[i], b = work->keys[j];
+		if (a != b)
+			return a < b ? -1 : 1;
+		while (i < count && work->member_list[i] == a)
+			i++;
+		while (j < count && work->keys[j] == b)
+			j++;
+	}
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		if (counts(work, i, true) && work->member_pos[i] != work->picks[i].item)
+			return work->member_pos[i] < work->picks[i].item ? -1 : 1;
+	return 0;
+}
+
+/* Compares the placement that fits() found on [lo, hi) with the best and keeps the better one. */
+static void consider(struct place_work *work, uint32_t lo, uint32_t hi, struct trial *best)
+{
+	struct trial trial = {.found = true, .shape = shape_of(work, lo, hi, true), .gain = GAIN_NONE};
+	if (trial.shape.slow || !meets(work, &trial.shape) || !choose_gpus(work, &trial.gain))
+		return;
+	if (work->seen == FROND_CANDIDATES) {
+		work->stop = true;
+		return;
+	}
+	work->seen++;
+	add_leaves(work, lo, hi, &trial.gain);
+	int order = best->found ? compare_shapes(work, &trial.shape, &best->shape) : -1;
+	if (order == 0)
+		order = place_compare(work, &trial.gain, &best->gain);
+	if (order == 0)
+		order = compare_positions(work);
+	if (order >= 0)
+		return;
+	*best = trial;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		work->picks[i].item = work->member_pos[i];
+}
+
+/* ---- spans --------------------------------------------------------------------------------------------------------------- */
+
+static bool all_pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	uint64_t pinned = 0;
-	for (uint32_t item = lo; item < hi; item++)
+	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
 		pinned += work->item_pin[item];
-	return pinned;
+	return pinned == work->pins;
 }
 
-/* After fits(): every leaf of the run in use; over several spines one run in each, none left out. */
-static bool shaped(const struct place_work *work, uint32_t lo, uint32_t hi)
+/* GPUs that the items have: a span with fewer than the gang wants is not worth a try. */
+static bool worth(const struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 {
-	bool spine_used = false, run_ended = false;
-	for (uint32_t item = lo; item < hi; item++) {
-		if (item > lo && !item_adjacent(work, item)) {
-			if (!spine_used)
-				return false;
-			spine_used = run_ended = false;
+	uint64_t gpus = 0, want = 0;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		want += counts(work, i, today) ? work->ask->members[i].gpus : 0;
+	for (uint32_t item = lo; item < hi && gpus < want; item++)
+		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++)
+			gpus += node_gpus(work, at, today);
+	return gpus >= want;
+}
+
+/* A span today, with the fewest members on the fullest node that work for `distributed`. */
+static void try_span(struct place_work *work, uint32_t lo, uint32_t hi, struct trial *best)
+{
+	if (work->stop || !all_pins_in(work, lo, hi) || !worth(work, lo, hi, true))
+		return;
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
+	for (work->per_node = spreads ? 1 : FROND_GPUS_MAX; work->per_node <= FROND_GPUS_MAX; work->per_node++)
+		if (fits(work, lo, hi, true)) {
+			uint32_t before = work->seen;
+			consider(work, lo, hi, best);
+			if (work->seen > before || !spreads || work->stop)
+				break;
 		}
-		bool used = in_use(work, item);
-		if (used && run_ended)
+	forget(work, lo, hi);
+}
+
+static bool is_chain(const struct place_work *work, uint32_t first, uint32_t last)
+{
+	for (uint32_t spine = first + 1; spine <= last; spine++)
+		if (!spine_adjacent(work->fabric, spine))
 			return false;
-		run_ended |= spine_used && !used;
-		spine_used |= used;
-	}
-	return spine_used;
+	return true;
 }
 
-static void forget(struct place_work *work)
-{
-	memset(work->take, 0, work->fabric->node_count * sizeof *work->take);
-}
-
-/* Runs fits() over a window, with per_node members on a node at most. Leaves nothing outside. */
-static bool try_window(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
-{
-	forget(work);
-	if (today && pins_in(work, lo, hi) != work->pins)
-		return false;
-	return fits(work, lo, hi, today, work->per_node);
-}
-
-static bool crosses_slow(const struct place_work *work, uint32_t lo, uint32_t hi)
-{
-	for (uint32_t item = lo; item < hi; item++)
-		if (work->item_slow[item])
-			return true;
-	return false;
-}
-
-/* The first run of `length` adjacent leaves inside [from, to) that holds the gang. */
-static bool try_runs(struct place_work *work, uint32_t from, uint32_t to, uint32_t length, bool today)
-{
-	to = min_u32(to, work->fabric->leaf_count);
-	for (uint32_t lo = from; lo + length <= to; lo++) {
-		if (item_spine(work, lo) != item_spine(work, lo + length - 1))
-			continue;
-		if (length > 1 && crosses_slow(work, lo, lo + length))
-			continue;
-		if (try_window(work, lo, lo + length, today) &&
-		    (!today || length == 1 || shaped(work, lo, lo + length)))
-			return true;
-	}
-	return false;
-}
-
-static bool try_spines(struct place_work *work, uint32_t length, bool today)
+/* Runs of up to `leaves` leaves, then of 2 to `spines` spines, inside [work->lo, work->hi). */
+static void try_runs(struct place_work *work, uint32_t leaves, uint32_t spines, bool chained, struct trial *best)
 {
 	const struct fabric *fabric = work->fabric;
-	for (uint32_t first = 0; first + length <= fabric->spine_count; first++) {
-		uint32_t lo = fabric->spine_start[first], hi = fabric->spine_start[first + length];
-		if (lo < work->lo || hi > work->hi)
-			continue;
-		if (try_window(work, lo, hi, today) && (!today || shaped(work, lo, hi)))
-			return true;
-	}
-	return false;
-}
-
-/* One node for all of them. */
-static bool try_nodes(struct place_work *work, bool today)
-{
-	const struct ask *ask = work->ask;
-	uint64_t gpus = 0;
-	uint32_t members = 0;
-	for (uint32_t i = 0; i < ask->count; i++) {
-		bool counts = ask->members[i].gpus > 0 && !(today && ask->members[i].pinned_slot != FROND_NONE);
-		gpus += counts ? ask->members[i].gpus : 0;
-		members += counts;
-	}
-	for (uint32_t item = work->lo; item < work->hi; item++)
-		for (uint32_t p = item_start(work, item); p < item_end(work, item); p++) {
-			const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[work->fabric->order[p]];
-			bool over = item < work->fabric->leaf_count && ask->max_gpus_per_leaf > 0 &&
-				    work->answer->gpus > ask->max_gpus_per_leaf; /* with the pinned ones */
-			if (gpus > (today ? work->now[p] : work->cap[p]) || (today && work->pin[p] != work->pins) ||
-			    over || (room != NULL && members > (today ? room->today : room->ever)))
-				continue;
-			forget(work);
-			work->take[p] = (uint16_t)members;
-			for (uint32_t i = 0; i < ask->count; i++)
-				if (ask->members[i].gpus > 0)
-					work->member_pos[i] = p;
-			return true;
+	uint32_t to = min_u32(work->hi, fabric->leaf_count);
+	for (uint32_t lo = work->lo; lo < to; lo++)
+		for (uint32_t hi = lo + 1;
+		     hi <= to && hi - lo <= leaves && item_spine(work, lo) == item_spine(work, hi - 1); hi++)
+			try_span(work, lo, hi, best);
+	for (uint32_t first = 0; first < fabric->spine_count; first++)
+		for (uint32_t last = first + 1; last < fabric->spine_count && last - first < spines; last++) {
+			uint32_t lo = max_u32(fabric->spine_start[first], work->lo);
+			uint32_t hi = min_u32(fabric->spine_start[last + 1], work->hi);
+			if (lo < hi && (!chained || is_chain(work, first, last)))
+				try_span(work, lo, hi, best);
 		}
+}
+
+/* One node for all of them: each leaf offers the one with the best links, then the fewest GPUs, then the first. */
+static void try_nodes(struct place_work *work, struct trial *best)
+{
+	uint32_t from = work->from, end = work->end;
+	for (uint32_t item = work->lo; item < work->hi && !work->stop; item++) {
+		struct trial offer = {.found = false};
+		uint32_t node = FROND_NONE, free = 0;
+		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+			uint32_t gpus = node_gpus(work, at, true);
+			work->from = max_u32(from, at);
+			work->end = min_u32(end, at + 1);
+			work->per_node = FROND_GPUS_MAX;
+			struct gain gain = GAIN_NONE;
+			bool works = gpus > 0 && work->pin[at] == work->pins && fits(work, item, item + 1, true) &&
+				     choose_gpus(work, &gain);
+			bool better =
+				works &&
+				(node == FROND_NONE || gain.worst > offer.gain.worst ||
+				 (gain.worst == offer.gain.worst && gain.links > offer.gain.links) ||
+				 (gain.worst == offer.gain.worst && gain.links == offer.gain.links && gpus < free));
+			if (better) {
+				node = at;
+				free = gpus;
+				offer.gain = gain;
+			}
+			forget(work, item, item + 1);
+			work->from = from;
+			work->end = end;
+		}
+		if (node == FROND_NONE)
+			continue;
+		work->from = node;
+		work->end = node + 1;
+		bool fit = fits(work, item, item + 1, true);
+		assert(fit);
+		consider(work, item, item + 1, best);
+		forget(work, item, item + 1);
+		work->from = from;
+		work->end = end;
+	}
+}
+
+static void try_domains(struct place_work *work, struct trial *best)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t next = 0; /* domains are numbered in order: a lower one has been seen */
+	for (uint32_t at = item_start(work, work->lo); at < item_end(work, work->hi - 1); at++) {
+		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
+			continue;
+		work->domain = fabric->domain_of[at];
+		next = work->domain + 1;
+		if (!place_pins_in_domain(work))
+			continue;
+		try_span(work, item_of(work, at), item_of(work, at) + 1, best);
+	}
+	work->domain = FROND_NONE;
+}
+
+/* Puts the gang where the best trial was, for good. */
+static bool settle(struct place_work *work, const struct trial *best)
+{
+	if (!best->found)
+		return false;
+	if (work->stop)
+		work->answer->plan.flags |= FROND_PLAN_BOUNDED;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		work->member_pos[i] = counts(work, i, true) ? work->picks[i].item : FROND_NONE;
+	return true;
+}
+
+/* ---- by capacity ---------------------------------------------------------------------------------------------------------- */
+
+static bool could(struct place_work *work, uint32_t lo, uint32_t hi, struct shape *shape)
+{
+	bool holds = worth(work, lo, hi, false) && fits(work, lo, hi, false);
+	if (holds)
+		*shape = shape_of(work, lo, hi, false);
+	forget(work, lo, hi);
+	return holds && !shape->slow;
+}
+
+/* The shortest run of leaves that holds the gang, every leaf in use; 0: none. *spare: one leaf does, with a node left. A
+ * placement that is one run is found in that run itself, so longer ones need not be tried once one length works. */
+static uint32_t fewest_leaves(struct place_work *work, bool *spare)
+{
+	const struct fabric *fabric = work->fabric;
+	struct shape shape;
+	*spare = false;
+	for (uint32_t length = 1; length <= fabric->leaf_count; length++) {
+		bool found = false;
+		for (uint32_t lo = 0; lo + length <= fabric->leaf_count && (length == 1 || !found); lo++) {
+			if (item_spine(work, lo) != item_spine(work, lo + length - 1) ||
+			    !could(work, lo, lo + length, &shape) || !shape.chained || shape.leaves != length)
+				continue;
+			found = true;
+			*spare |= length == 1 && shape.nodes < leaf_nodes(fabric, lo);
+		}
+		if (found)
+			return length;
+	}
+	return 0;
+}
+
+static uint32_t fewest_spines(struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	struct shape shape;
+	for (uint32_t length = 2; length <= fabric->spine_count; length++)
+		for (uint32_t first = 0; first + length <= fabric->spine_count; first++)
+			if (is_chain(work, first, first + length - 1) &&
+			    could(work, fabric->spine_start[first], fabric->spine_start[first + length], &shape) &&
+			    shape.chained && shape.spines == length)
+				return length;
+	return 0;
+}
+
+/* One node, or one NVLink domain, that could hold the gang. */
+static bool stretch_could(struct place_work *work, bool domains)
+{
+	const struct fabric *fabric = work->fabric;
+	for (uint32_t at = 0, next = 0; at < fabric->node_count; at++) {
+		uint32_t domain = fabric->domain_of[at], item = item_of(work, at);
+		if (domains && (domain == FROND_NONE || domain < next))
+			continue;
+		next = domains ? domain + 1 : 0;
+		uint32_t end = domains ? item_end(work, item) : at + 1;
+		bool fit = true;
+		count_pinned(work, item, item + 1, false);
+		for (uint32_t size = FROND_GPUS_MAX; size > 0 && fit; size--)
+			for (uint32_t i = 0; i < work->ask->count && fit; i++) {
+				if (work->ask->members[i].gpus != size)
+					continue;
+				fit = false;
+				for (uint32_t node = at; node < end && !fit; node++) {
+					if (domains && fabric->domain_of[node] != domain)
+						continue;
+					uint32_t most = work->ask->max_gpus_per_leaf;
+					bool over = most > 0 && item < fabric->leaf_count &&
+						    (work->sum[item] >> 32) + size > most;
+					uint32_t set = !over && node_takes(work, node, item, false)
+							       ? try_gpus(work, node, size, false)
+							       : 0;
+					if (set == 0)
+						continue;
+					work->sum[item] += ((uint64_t)size << 32) + (work->take[node] == 0);
+					work->taken[node] = (uint16_t)(work->taken[node] | set);
+					work->take[node]++;
+					fit = true;
+				}
+			}
+		forget(work, item, item + 1);
+		if (fit)
+			return true;
+	}
 	return false;
 }
 
-/* Every leaf that could hold the gang would have each of its nodes in use. */
-static bool needs_complete_leaf(struct place_work *work)
+/* Everything at once, or one leaf alone when its link is slow. */
+static bool cluster_could(struct place_work *work, uint32_t *nodes)
 {
-	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count; leaf++) {
-		if (!try_window(work, leaf, leaf + 1, false))
-			continue;
-		for (uint32_t p = item_start(work, leaf); p < item_end(work, leaf); p++)
-			if (work->take[p] == 0)
-				return false;
-	}
-	return true;
+	struct shape shape = {.nodes = 0};
+	bool found = could(work, 0, work->items, &shape);
+	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count && !found; leaf++)
+		found = item_slow(work, leaf) && could(work, leaf, leaf + 1, &shape);
+	*nodes = shape.nodes;
+	return found;
 }
 
 bool place_mixed_rule(struct place_work *work)
 {
 	struct answer *answer = work->answer;
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->ask->latency_sensitive, spare;
+	if (work->items == 0)
+		return false;
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
-		answer->ever += work->cap[position];
-	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->ask->latency_sensitive;
-	work->per_node = spreads ? 1 : FROND_GPUS_MAX;
-	while (!try_window(work, 0, work->items, false) && !try_runs(work, 0, work->items, 1, false))
-		if (work->per_node++ == FROND_GPUS_MAX)
+		answer->ever += node_gpus(work, position, false);
+	for (work->per_node = spreads ? 1 : FROND_GPUS_MAX; !cluster_could(work, &answer->need_nodes); work->per_node++)
+		if (work->per_node >= FROND_GPUS_MAX)
 			return false;
-	answer->need_nodes = 0; /* how many the first fit takes */
-	for (uint32_t position = 0; position < work->fabric->node_count; position++)
-		answer->need_nodes += work->take[position] > 0;
-	if ((!spreads || answer->need_nodes == 1) && try_nodes(work, false)) {
+	uint32_t per_node = work->per_node;
+	work->per_node = FROND_GPUS_MAX;
+	if ((!spreads || answer->need_nodes == 1) && stretch_could(work, false)) {
 		answer->need_nodes = 1;
 		answer->plan.rule = FROND_RULE_SINGLE_NODE;
 		return true;
 	}
-	for (uint32_t length = 1; length <= work->fabric->leaf_count; length++)
-		if (try_runs(work, 0, work->items, length, false)) {
-			answer->need_leaves = length;
-			answer->plan.rule = length > 1                  ? FROND_RULE_ADJACENT_LEAVES
-					    : needs_complete_leaf(work) ? FROND_RULE_COMPLETE_LEAF
-									: FROND_RULE_SAME_LEAF;
-			return true;
-		}
+	if (work->ask->latency_sensitive && stretch_could(work, true)) {
+		answer->need_leaves = 1;
+		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
+		return true;
+	}
+	work->per_node = per_node;
+	answer->need_leaves = fewest_leaves(work, &spare);
+	if (answer->need_leaves > 0) {
+		answer->plan.rule = answer->need_leaves > 1 ? FROND_RULE_ADJACENT_LEAVES
+				    : spare                 ? FROND_RULE_SAME_LEAF
+							    : FROND_RULE_COMPLETE_LEAF;
+		return true;
+	}
 	answer->plan.rule = FROND_RULE_ADJACENT_SPINES;
-	for (uint32_t length = 2; length <= work->fabric->spine_count; length++)
-		if (try_spines(work, length, false)) {
-			answer->need_spines = length;
-			return true;
-		}
-	answer->plan.flags |= FROND_PLAN_SHAPELESS;
+	answer->need_spines = fewest_spines(work);
+	if (answer->need_spines == 0)
+		answer->plan.flags |= FROND_PLAN_SHAPELESS;
 	return true;
 }
 
+/* ---- today ---------------------------------------------------------------------------------------------------------------- */
+
 bool place_mixed_span(struct place_work *work)
 {
-	if (work->answer->plan.rule == FROND_RULE_SINGLE_NODE)
-		return try_nodes(work, true);
-	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED; /* widest first, else shortest first */
-	uint32_t leaves = work->answer->need_leaves, spines = work->answer->need_spines;
-	work->per_node = spreads ? 1 : FROND_GPUS_MAX;
-	for (; work->per_node <= FROND_GPUS_MAX; work->per_node++) {
-		for (uint32_t i = 1; i <= leaves; i++)
-			if (try_runs(work, work->lo, work->hi, spreads ? leaves + 1 - i : i, true))
-				return true;
-		for (uint32_t i = 1; i <= spines; i++)
-			if (try_spines(work, spreads ? spines + 1 - i : i, true))
-				return true;
+	struct trial best = {.found = false};
+	const struct answer *answer = work->answer;
+	work->seen = 0;
+	work->stop = false;
+	if (work->lo >= work->hi)
+		return false;
+	switch (answer->plan.rule) {
+	case FROND_RULE_SINGLE_NODE:
+		try_nodes(work, &best);
+		break;
+	case FROND_RULE_NVLINK_DOMAIN:
+		try_domains(work, &best);
+		break;
+	case FROND_RULE_ADJACENT_SPINES:
+		try_runs(work, UINT32_MAX, answer->need_spines, true, &best);
+		break;
+	default:
+		try_runs(work, answer->need_leaves, 0, true, &best);
+		break;
 	}
-	return false;
+	return settle(work, &best);
 }
 
-/* Shortest run first, then everything; `distributed`: everything, or one leaf whose link is slow. */
 bool place_mixed_relaxed(struct place_work *work)
 {
-	if (work->ask->strategy == STRATEGY_DISTRIBUTED) {
-		for (work->per_node = 1; work->per_node <= FROND_GPUS_MAX; work->per_node++)
-			if (try_window(work, work->lo, work->hi, true) || try_runs(work, work->lo, work->hi, 1, true))
-				return true;
+	struct trial best = {.found = false};
+	uint32_t rule = work->answer->plan.rule;
+	work->seen = 0;
+	work->stop = false;
+	if (work->lo >= work->hi)
 		return false;
-	}
-	work->per_node = FROND_GPUS_MAX;
-	if (try_nodes(work, true))
-		return true;
-	for (uint32_t length = 1; length <= work->fabric->leaf_count; length++)
-		if (try_runs(work, work->lo, work->hi, length, true))
-			return true;
-	return try_window(work, work->lo, work->hi, true);
+	work->answer->plan.rule = FROND_RULE_NONE; /* nothing to meet */
+	try_runs(work, UINT32_MAX, UINT32_MAX, false, &best);
+	try_span(work, work->lo, work->hi, &best);
+	work->answer->plan.rule = rule;
+	return settle(work, &best);
 }
 
 void place_mixed_nearest(struct place_work *work)
 {
 	struct answer *answer = work->answer;
 	answer->best = BEST_CLUSTER;
-	answer->best_gap = FROND_NONE;
 	answer->best_room = 0;
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
-		answer->best_room += work->now[position];
+		answer->best_room += node_gpus(work, position, true);
 }

@@ -7,6 +7,9 @@
  *   r = 1                  one leaf; "complete" when every leaf that could hold the gang is needed node for node
  *   r > 1                  at most r adjacent leaves under one spine, every leaf of the run in use
  *   no spine can hold it   fewest adjacent spines, in each one run of adjacent leaves
+ *
+ * A latency-sensitive gang wants the smallest of node, NVLink domain and leaf. Spines of one shape have one capacity:
+ * the first of each is looked at.
  */
 #include "core/place_work.h"
 
@@ -22,96 +25,135 @@ static bool enough(const struct place_work *work, uint64_t members, uint64_t nod
 	return members >= work->total && (!counts_nodes(work) || nodes >= work->answer->need_nodes);
 }
 
-/* The fewest nodes that hold the gang. */
-static uint32_t fewest_nodes(const struct place_work *work, const uint16_t *fit, uint32_t first, uint32_t end)
+static const struct spine_view *view_of(const struct place_work *work, uint32_t spine)
 {
-	uint32_t histogram[FROND_GPUS_MAX + 1] = {0}, members = 0, nodes = 0;
-	for (uint32_t position = first; position < end; position++)
-		histogram[fit[position]]++;
-	for (uint32_t fits = FROND_GPUS_MAX; fits > 0; fits--)
-		for (uint32_t i = 0; i < histogram[fits] && members < work->total; i++) {
-			members += fits;
-			nodes++;
-		}
-	return nodes;
+	return &work->view[work->shaped ? work->fabric->spine[spine].shape : spine];
 }
 
-/* n: with `distributed` one node per member, fewer if the cluster has fewer that one gang could use together. */
-static uint32_t nodes_needed(const struct place_work *work)
-{
-	if (!counts_nodes(work))
-		return fewest_nodes(work, work->cap, 0, work->fabric->node_count);
-	uint64_t members = 0, nodes = 0, most = 0;
-	for (uint32_t item = 0; item < work->items; item++) {
-		if (!work->item_slow[item]) {
-			members += work->item_cap[item];
-			nodes += work->item_cap_nodes[item];
-		} else if (work->item_cap[item] >= work->total && work->item_cap_nodes[item] > most) {
-			most = work->item_cap_nodes[item];
-		}
-	}
-	if (members >= work->total && nodes > most)
-		most = nodes;
-	return most < work->total ? (uint32_t)most : work->total;
-}
+/* ---- what each spine could hold -------------------------------------------------------------------------------------- */
 
-/* r: the shortest run of adjacent leaves that is enough; 0: no spine has one. */
-static uint32_t fewest_leaves(const struct place_work *work)
+static void view_leaves(struct place_work *work, uint32_t spine)
 {
-	const struct fabric *fabric = work->fabric;
-	uint32_t best = 0;
-	for (uint32_t first = 0; first < fabric->leaf_count; first++) {
-		uint64_t members = 0, nodes = 0;
-		for (uint32_t leaf = first; leaf < fabric->leaf_count; leaf++) {
-			uint32_t length = leaf - first + 1;
-			bool joined = leaf == first || item_adjacent(work, leaf);
-			bool crossed = length > 1 && (work->item_slow[leaf] || work->item_slow[first]);
-			if (!joined || crossed || work->item_cap[leaf] == 0 || (best != 0 && length >= best))
-				break;
-			members += work->item_cap[leaf];
-			nodes += work->item_cap_nodes[leaf];
-			if (enough(work, members, nodes)) {
-				best = length;
-				break;
-			}
-		}
-	}
-	return best;
-}
-
-/* The best run of a spine by capacity: most members (`distributed`: most nodes). */
-static void best_run(const struct place_work *work, uint32_t spine, uint64_t *members, uint64_t *nodes)
-{
-	const struct fabric *fabric = work->fabric;
-	bool by_nodes = counts_nodes(work);
-	uint64_t run_members = 0, run_nodes = 0;
-	*members = *nodes = 0;
-	for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++) {
-		if (work->item_cap[leaf] == 0 || work->item_slow[leaf]) {
-			run_members = run_nodes = 0;
+	struct spine_view *view = &work->view[spine];
+	*view = (struct spine_view){.members = 0};
+	for (uint32_t leaf = work->fabric->spine_start[spine]; leaf < work->fabric->spine_start[spine + 1]; leaf++) {
+		uint32_t nodes, most, members = place_cap(work, leaf, &nodes, &most);
+		view->node_members = max_u32(view->node_members, most);
+		if (!item_slow(work, leaf)) {
+			view->members += members;
+			view->nodes += nodes;
 			continue;
 		}
-		run_members += work->item_cap[leaf];
-		run_nodes += work->item_cap_nodes[leaf];
-		if (by_nodes ? run_nodes > *nodes : run_members > *members) {
-			*members = run_members;
-			*nodes = run_nodes;
-		}
+		view->slow_members = max_u32(view->slow_members, members);
+		if (members >= work->total)
+			view->slow_nodes = max_u32(view->slow_nodes, nodes);
 	}
+}
+
+/* Each node of the leaf is needed. */
+static bool needs_each_node(const struct place_work *work, uint32_t leaf)
+{
+	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, left = work->total, all = leaf_nodes(work->fabric, leaf);
+	if (counts_nodes(work))
+		return work->answer->need_nodes >= all;
+	uint32_t holding, each;
+	if (work->quick && place_cap(work, leaf, &holding, &each) == holding * each)
+		return (left + each - 1) / each >= all; /* all its nodes take the same */
+	for (uint32_t at = item_start(work, leaf); at < item_end(work, leaf); at++)
+		rooms[place_node_cap(work, at)]++;
+	for (uint32_t room = FROND_GPUS_MAX; room > 0 && left > 0; room--) {
+		uint32_t count = min_u32(rooms[room], (left + room - 1) / room);
+		nodes += count;
+		left -= min_u32(left, count * room);
+	}
+	return nodes >= all;
+}
+
+/* Runs of leaves: the shortest that is enough, and the one with most members (`distributed`: most nodes). */
+static void view_runs(struct place_work *work, uint32_t spine)
+{
+	struct spine_view *view = &work->view[spine];
+	bool by_nodes = counts_nodes(work);
+	uint32_t start = work->fabric->spine_start[spine];
+	uint64_t run_members = 0, run_nodes = 0; /* from the start of the run */
+	uint64_t members = 0, nodes = 0;         /* from `start`, the last leaf from which the run is enough */
+	for (uint32_t leaf = start; leaf < work->fabric->spine_start[spine + 1]; leaf++) {
+		uint32_t leaf_nodes_cap, most, cap = place_cap(work, leaf, &leaf_nodes_cap, &most);
+		if (enough(work, cap, leaf_nodes_cap)) {
+			view->shortest = 1;
+			view->spare_leaf = view->spare_leaf || !needs_each_node(work, leaf);
+		}
+		if (cap == 0 || item_slow(work, leaf)) {
+			run_members = run_nodes = members = nodes = 0;
+			start = leaf + 1;
+			continue;
+		}
+		run_members += cap;
+		run_nodes += leaf_nodes_cap;
+		members += cap;
+		nodes += leaf_nodes_cap;
+		if (by_nodes ? run_nodes > view->run_nodes : run_members > view->run_members) {
+			view->run_members = run_members;
+			view->run_nodes = run_nodes;
+		}
+		while (start < leaf) { /* can the run do without its first leaf? */
+			uint32_t first_nodes, first = place_cap(work, start, &first_nodes, &most);
+			if (!enough(work, members - first, nodes - first_nodes))
+				break;
+			members -= first;
+			nodes -= first_nodes;
+			start++;
+		}
+		uint32_t length = leaf - start + 1;
+		if (enough(work, members, nodes) && (view->shortest == 0 || length < view->shortest))
+			view->shortest = length;
+	}
+}
+
+/* ---- the cluster ------------------------------------------------------------------------------------------------------- */
+
+struct sums {
+	uint64_t members, nodes;           /* of everything that a gang may cross */
+	uint64_t slow_members, slow_nodes; /* most inside one slow leaf */
+	uint32_t node_members;
+};
+
+static struct sums add_up(struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	struct sums sums = {.members = 0};
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		if (!work->shaped || fabric->spine[spine].shape == spine)
+			view_leaves(work, spine);
+		const struct spine_view *view = view_of(work, spine);
+		sums.members += view->members;
+		sums.nodes += view->nodes;
+		sums.slow_members = view->slow_members > sums.slow_members ? view->slow_members : sums.slow_members;
+		sums.slow_nodes = view->slow_nodes > sums.slow_nodes ? view->slow_nodes : sums.slow_nodes;
+		sums.node_members = max_u32(sums.node_members, view->node_members);
+	}
+	for (uint32_t item = fabric->leaf_count; item < work->items; item++) {
+		uint32_t nodes, most;
+		sums.members += place_cap(work, item, &nodes, &most);
+		sums.nodes += nodes;
+		sums.node_members = max_u32(sums.node_members, most);
+	}
+	return sums;
 }
 
 static uint32_t fewest_spines(const struct place_work *work)
 {
-	uint32_t spines = work->fabric->spine_count, best = 0;
-	for (uint32_t first = 0; first < spines; first++) {
+	const struct fabric *fabric = work->fabric;
+	uint32_t best = 0;
+	for (uint32_t first = 0; first < fabric->spine_count; first++) {
 		uint64_t members = 0, nodes = 0;
-		for (uint32_t spine = first; spine < spines && (best == 0 || spine - first + 1 < best); spine++) {
-			uint64_t run_members, run_nodes;
-			best_run(work, spine, &run_members, &run_nodes);
-			if (run_members == 0)
+		for (uint32_t spine = first; spine < fabric->spine_count && (best == 0 || spine - first + 1 < best);
+		     spine++) {
+			const struct spine_view *view = view_of(work, spine);
+			if (view->run_members == 0 || (spine > first && !spine_adjacent(fabric, spine)))
 				break;
-			members += run_members;
-			nodes += run_nodes;
+			members += view->run_members;
+			nodes += view->run_nodes;
 			if (enough(work, members, nodes)) {
 				best = spine - first + 1;
 				break;
@@ -121,39 +163,55 @@ static uint32_t fewest_spines(const struct place_work *work)
 	return best;
 }
 
-static bool needs_complete_leaf(const struct place_work *work)
+/* Could one NVLink domain hold the gang? */
+static bool domain_holds(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
-		if (!enough(work, work->item_cap[leaf], work->item_cap_nodes[leaf]))
-			continue;
-		uint32_t needed = counts_nodes(work) ? work->answer->need_nodes
-						     : fewest_nodes(work, work->cap, fabric->leaf_start[leaf],
-								    fabric->leaf_start[leaf + 1]);
-		if (needed < leaf_nodes(fabric, leaf))
-			return false;
+	memset(work->sum, 0, fabric->domain_count * sizeof *work->sum);
+	for (uint32_t at = 0; at < fabric->leaf_start[fabric->leaf_count]; at++) {
+		uint32_t domain = fabric->domain_of[at];
+		if (domain != FROND_NONE && (work->sum[domain] += place_node_cap(work, at)) >= work->total)
+			return true;
 	}
-	return true;
+	return false;
 }
 
 bool place_rule(struct place_work *work)
 {
 	struct answer *answer = work->answer;
-	bool one_node = false;
-	for (uint32_t position = 0; position < work->fabric->node_count; position++)
-		one_node |= work->cap[position] >= work->total;
-	answer->ever = place_most(work, work->item_cap);
+	struct sums sums = add_up(work);
+	answer->whole_nodes = sums.node_members <= 1;
+	answer->ever = sums.members > sums.slow_members ? sums.members : sums.slow_members;
 	if (answer->ever < work->total)
 		return false;
-
-	answer->need_nodes = nodes_needed(work);
-	if (answer->need_nodes == 1 && one_node) {
+	answer->need_nodes = sums.node_members >= work->total ? 1 : 2; /* one, or more */
+	if (counts_nodes(work)) {
+		uint64_t nodes = sums.slow_nodes;
+		if (sums.members >= work->total && sums.nodes > nodes)
+			nodes = sums.nodes;
+		answer->need_nodes = nodes < work->total ? (uint32_t)nodes : work->total;
+	}
+	if (answer->need_nodes == 1 && sums.node_members >= work->total) {
 		answer->plan.rule = FROND_RULE_SINGLE_NODE;
 		return true;
 	}
-	answer->need_leaves = fewest_leaves(work);
+	if (work->ask->latency_sensitive && domain_holds(work)) {
+		answer->need_leaves = 1;
+		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
+		return true;
+	}
+	bool spare = false;
+	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++) {
+		if (work->shaped && work->fabric->spine[spine].shape != spine)
+			continue;
+		view_runs(work, spine);
+		uint32_t shortest = work->view[spine].shortest;
+		if (shortest != 0 && (answer->need_leaves == 0 || shortest < answer->need_leaves))
+			answer->need_leaves = shortest;
+		spare |= work->view[spine].spare_leaf;
+	}
 	if (answer->need_leaves == 1)
-		answer->plan.rule = needs_complete_leaf(work) ? FROND_RULE_COMPLETE_LEAF : FROND_RULE_SAME_LEAF;
+		answer->plan.rule = spare ? FROND_RULE_SAME_LEAF : FROND_RULE_COMPLETE_LEAF;
 	else if (answer->need_leaves > 1)
 		answer->plan.rule = FROND_RULE_ADJACENT_LEAVES;
 	else {

@@ -1,452 +1,769 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_span.c - today's nodes under the rule, and without it: which items a gang of equal members takes.
- * A candidate is a set of items; it is filled, its cost taken, and the lowest cost wins, the first one on a tie.
+ * place_span.c - today's nodes under the rule, and without it. First the best value of step 3 of spec 3.4, exactly;
+ * then every choice of leaves and counts that attains it, leaf by leaf in fabric order, more members first: those are
+ * the candidates that steps 4 to 7 compare.
+ *
+ * Under the rule a gang takes runs of adjacent leaves. The rule comes from capacity, so no run shorter than r will ever
+ * do: `consolidated` and `balanced` look at runs of exactly r leaves, `distributed` at all runs of up to r.
  */
 #include "core/place_work.h"
 
-struct best {
-	struct cost cost;
-	uint32_t lo, hi; /* items; item_best says which of them */
-	uint32_t per_node, per_item;
-	bool use_all, found;
-};
+/* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
-/* ---- cost: the strategy's own terms, then step 6 of spec 3.4 ----------------------------------------------------- */
-
-uint64_t place_node_key(const struct place_work *work, uint32_t position, uint32_t members)
+/* Do nodes of this candidate follow: behind `position` in an item that has been filled, or in later items? */
+static bool used_after(const struct place_work *work, uint32_t position, uint32_t end, const uint64_t *takes,
+		       bool later)
 {
-	const struct fabric *fabric = work->fabric;
-	const struct node *node = &work->nodes[fabric->order[position]];
-	uint32_t leaf = fabric->leaf_of[position];
-	uint32_t item =
-		leaf != FROND_NONE ? leaf : fabric->leaf_count + position - fabric->leaf_start[fabric->leaf_count];
-	uint32_t gpus = members * work->size;
-	uint64_t breaks_leaf = work->item_whole[item] && gpus < work->item_free[item];
-	uint64_t breaks_node = node->held == 0 && node->by_count == 0 && gpus < node->gpus;
-	uint64_t opens_leaf = work->item_whole[item];
-	uint64_t left_in_leaf = work->item_free[item] - gpus;
-	uint64_t left_in_node = node_free_count(node) - gpus;
-	if (work->ask->latency_sensitive) { /* most free GPUs in the leaf, in place of step 6 */
-		breaks_leaf = breaks_node = opens_leaf = 0;
-		left_in_leaf = FROND_NODES_MAX * FROND_GPUS_MAX - work->item_free[item];
-	}
-	return breaks_leaf << 46 | breaks_node << 45 | opens_leaf << 44 | left_in_leaf << 22 | left_in_node << 17 |
-	       position;
+	for (uint32_t at = position + 1; at < end && !later; at++)
+		later = (takes == NULL ? work->take[at] : takes[at - position]) > 0;
+	return later;
 }
 
-static struct cost cost_of(const struct place_work *work, const struct best *candidate)
+/* Two counts for one item: below zero, the first gives the lower list of nodes. *ranks: which one is lower by rank → node
+ * if the nodes are the same. */
+static int compare_fills(struct place_work *work, uint32_t item, uint32_t first, uint32_t second, bool first_later,
+			 bool second_later, int *ranks)
 {
-	struct cost cost = {{0}};
-	if (work->ask->strategy == STRATEGY_DISTRIBUTED) {
-		cost.term[0] = candidate->per_node;
-		cost.term[1] = candidate->per_item;
-	} else {
-		for (uint32_t item = candidate->lo; item < candidate->hi; item++)
-			cost.term[0] += work->item_used[item]; /* spines and runs are equal among the candidates */
-		if (work->ask->strategy == STRATEGY_CONSOLIDATED)
-			cost.term[1] = place_nodes_used(work, candidate->lo, candidate->hi);
+	uint32_t start = item_start(work, item), end = item_end(work, item);
+	int order = 0;
+	place_fill(work, item, first);
+	for (uint32_t at = start; at < end; at++)
+		work->keys[at - start] = work->take[at];
+	place_empty(work, item);
+	place_fill(work, item, second);
+	for (uint32_t at = start; at < end && order == 0; at++) {
+		uint64_t a = work->keys[at - start], b = work->take[at];
+		if (a > 0 && b == 0)
+			order = used_after(work, at, end, NULL, second_later) ? -1 : 1;
+		else if (a == 0 && b > 0)
+			order = used_after(work, at, end, &work->keys[at - start], first_later) ? 1 : -1;
+		else if (a != b && *ranks == 0)
+			*ranks = a > b ? -1 : 1;
 	}
-	uint32_t left_free = 0;
-	for (uint32_t item = candidate->lo; item < candidate->hi; item++) {
-		if (!work->item_used[item])
+	place_empty(work, item);
+	return order;
+}
+
+/* Step 7: is the candidate in hand lower than the best? Ascending lists of nodes, then rank → node. */
+static bool lower(struct place_work *work)
+{
+	const struct frame *frame = work->frames, *frames_end = frame + work->depth;
+	const struct pick *pick = work->picks, *picks_end = pick + work->best.picks;
+	int ranks = 0;
+	for (;; frame++, pick++) {
+		while (frame < frames_end && frame->count == 0)
+			frame++;
+		if (frame == frames_end || pick == picks_end)
+			return frame == frames_end && (pick < picks_end || ranks < 0);
+		if (frame->at != pick->item)
+			return frame->at < pick->item;
+		if (frame->count == pick->count)
 			continue;
-		uint32_t taken = 0;
-		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-			const struct node *node = &work->nodes[work->fabric->order[position]];
-			uint32_t gpus = work->take[position] * work->size;
-			taken += gpus;
-			cost.term[3] += gpus > 0 && node->held == 0 && node->by_count == 0 && gpus < node->gpus;
-		}
-		cost.term[2] += work->item_whole[item] && taken > 0 && taken < work->item_free[item];
-		cost.term[4] += work->item_whole[item] && taken > 0;
-		left_free += taken > 0 ? work->item_free[item] - taken : 0;
-		cost.term[5] += work->item_free[item];
+		int order = compare_fills(work, frame->at, frame->count, pick->count, frame + 1 < frames_end,
+					  pick + 1 < picks_end, &ranks);
+		if (order != 0)
+			return order < 0;
 	}
-	if (work->ask->latency_sensitive)
-		cost = (struct cost){{cost.term[0], cost.term[1], UINT32_MAX - cost.term[5], 0, 0, 0}};
-	else
-		cost.term[5] = left_free;
-	return cost;
 }
 
-/* ---- candidates -------------------------------------------------------------------------------------------------- */
-
-/* `distributed`: fewest members on the fullest node, then in the fullest item, pinned ones included. */
-static bool spread(const struct place_work *work, struct best *candidate)
+bool place_see(struct place_work *work, const struct gain *gain)
 {
-	uint32_t fullest_node = 1, fullest_item = 1;
-	for (uint32_t item = candidate->lo; item < candidate->hi; item++)
-		for (uint32_t position = item_start(work, item);
-		     work->item_used[item] && position < item_end(work, item); position++)
-			fullest_node = max_u32(fullest_node, work->pin[position]);
-	for (candidate->per_node = fullest_node; candidate->per_node <= FROND_GPUS_MAX; candidate->per_node++) {
-		uint64_t members = 0, most = 0;
-		for (uint32_t item = candidate->lo; item < candidate->hi; item++) {
-			if (!work->item_used[item])
-				continue;
-			uint32_t hold = place_hold(work, item, work->now, work->pin, candidate->per_node);
-			work->item_got[item] = hold;
-			members += hold;
-			most = max_u32((uint32_t)most, hold + work->item_pin[item]);
-			fullest_item = max_u32(fullest_item, work->item_pin[item]);
-		}
-		if (members < work->missing)
-			continue;
-		uint32_t low = fullest_item, high = (uint32_t)most;
-		while (low < high) {
-			uint32_t middle = low + (high - low) / 2;
-			members = 0;
-			for (uint32_t item = candidate->lo; item < candidate->hi; item++)
-				if (work->item_used[item] && middle > work->item_pin[item])
-					members += min_u32(work->item_got[item], middle - work->item_pin[item]);
-			if (members >= work->missing)
-				high = middle;
-			else
-				low = middle + 1;
-		}
-		candidate->per_item = low;
-		return true;
-	}
-	return false;
-}
-
-/* Judges the items that are marked used in [lo, hi), and keeps them when they are better than the best so far. */
-static void consider(struct place_work *work, uint32_t lo, uint32_t hi, bool use_all, struct best *best)
-{
-	uint32_t owed = 0;
-	uint64_t pinned = 0;
-	for (uint32_t item = lo; item < hi; item++) {
-		owed += use_all && work->item_used[item] && work->item_pin[item] == 0;
-		pinned += work->item_used[item] ? work->item_pin[item] : 0;
-	}
-	if (owed > work->missing || pinned != work->pins)
-		return;
-	struct best candidate = {.lo = lo,
-				 .hi = hi,
-				 .per_node = FROND_GPUS_MAX,
-				 .per_item = UINT32_MAX,
-				 .use_all = use_all,
-				 .found = true};
-	if (work->ask->strategy == STRATEGY_DISTRIBUTED && !spread(work, &candidate))
-		return;
-	place_fill(work, lo, hi, candidate.per_node, candidate.per_item, use_all);
-	candidate.cost = cost_of(work, &candidate);
-	if (best->found && cost_compare(&best->cost, &candidate.cost) <= 0)
-		return;
-	for (uint32_t item = lo; item < hi; item++)
-		work->item_best[item] = work->item_used[item];
-	*best = candidate;
-}
-
-struct choice {
-	uint32_t lo, hi;
-	struct best *best;
-};
-
-static void consider_choice(struct place_work *work, void *context)
-{
-	struct choice *choice = context;
-	consider(work, choice->lo, choice->hi, true, choice->best);
-}
-
-/* Fills the best candidate for good. */
-static bool settle(struct place_work *work, const struct best *best)
-{
-	for (uint32_t position = 0; position < work->fabric->node_count; position++)
-		work->take[position] = 0;
-	for (uint32_t item = 0; item < work->items; item++)
-		work->item_used[item] = best->found && item >= best->lo && item < best->hi && work->item_best[item];
-	if (best->found)
-		place_fill(work, best->lo, best->hi, best->per_node, best->per_item, best->use_all);
-	return best->found;
-}
-
-static void use(struct place_work *work, uint32_t lo, uint32_t hi)
-{
-	for (uint32_t item = lo; item < hi; item++)
-		work->item_used[item] = true;
-}
-
-/* Can items [lo, hi) hold what is missing, with every pin inside and every item in use? */
-static bool window_holds(const struct place_work *work, uint32_t lo, uint32_t hi)
-{
-	uint64_t members = 0, pinned = 0, owed = 0;
-	for (uint32_t item = lo; item < hi; item++) {
-		members += work->item_now[item];
-		pinned += work->item_pin[item];
-		owed += work->item_pin[item] == 0;
-	}
-	return members >= work->missing && pinned == work->pins && owed <= work->missing;
-}
-
-/* ---- the rules --------------------------------------------------------------------------------------------------- */
-
-static bool span_node(struct place_work *work)
-{
-	uint64_t best = UINT64_MAX;
-	for (uint32_t item = work->lo; item < work->hi; item++)
-		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-			if (work->now[position] < work->missing || work->pin[position] != work->pins ||
-			    work->item_now[item] < work->missing || /* caps per leaf count pinned members as well */
-			    (work->missing == 0 && work->pins == 0))
-				continue;
-			uint64_t key = place_node_key(work, position, work->missing);
-			best = key < best ? key : best;
-		}
-	if (best == UINT64_MAX)
+	if (work->seen == FROND_CANDIDATES) {
+		work->stop = true;
 		return false;
-	memset(work->take, 0, work->fabric->node_count * sizeof *work->take);
-	work->take[best % FROND_NODES_MAX] = (uint16_t)work->missing;
+	}
+	work->seen++;
+	if (work->best.found) {
+		int order = place_compare(work, gain, &work->best.gain);
+		/* On a tie the first candidate stays: it has more members further to the front. Only members that share
+		 * nodes can have a later candidate with lower nodes. */
+		if (order > 0 || (order == 0 && (work->answer->whole_nodes || !lower(work))))
+			return true;
+	}
+	work->best = (struct best){.found = true, .gain = *gain, .per_node = work->per_node};
+	for (uint32_t i = 0; i < work->depth; i++)
+		if (work->frames[i].count > 0)
+			work->picks[work->best.picks++] = (struct pick){work->frames[i].at, work->frames[i].count};
 	return true;
 }
 
-/* At most `longest` adjacent leaves. The fewest that hold the gang win, but `distributed` weighs every length. */
-static bool span_leaves(struct place_work *work, uint32_t longest)
+static void forget(struct place_work *work)
 {
-	struct best best = {.found = false};
-	uint32_t end = min_u32(work->hi, work->fabric->leaf_count);
-	for (uint32_t length = 1; length <= longest; length++) {
-		uint32_t broken = work->lo; /* items before this one cannot be in a run that reaches further */
-		for (uint32_t item = work->lo; item < end; item++) {
-			bool usable = length == 1 ? work->item_now[item] > 0 || work->item_pin[item] > 0
-						  : item_usable(work, item);
-			if (!usable)
-				broken = item + 1;
-			else if (item > broken && !item_adjacent(work, item))
-				broken = item;
-			if (item + 1 < broken + length || !window_holds(work, item + 1 - length, item + 1))
-				continue;
-			use(work, item + 1 - length, item + 1);
-			consider(work, item + 1 - length, item + 1, true, &best);
-		}
-		if (best.found && work->ask->strategy != STRATEGY_DISTRIBUTED)
-			break;
-	}
-	return settle(work, &best);
+	work->best.found = false;
+	work->seen = 0;
+	work->stop = false;
+	work->depth = 0;
 }
 
-uint64_t place_mark_runs(struct place_work *work, uint32_t first, uint32_t last, uint32_t per_node, uint32_t per_item)
+/* Fills the best candidate for good. */
+static bool settle(struct place_work *work)
 {
-	uint64_t sum = 0;
-	for (uint32_t spine = first; spine <= last; spine++) {
-		uint32_t start = max_u32(work->fabric->spine_start[spine], work->lo);
-		uint32_t end = min_u32(work->fabric->spine_start[spine + 1], work->hi);
-		uint32_t run = start, best_lo = start, best_hi = start;
-		uint64_t members = 0, most = 0;
-		bool pinned = false, best_pinned = false;
-		for (uint32_t item = start; item < end; item++) {
-			work->item_used[item] = false;
-			if (!item_usable(work, item)) {
-				run = item + 1;
-				members = 0;
-				pinned = false;
-				continue;
-			}
-			uint32_t hold = place_hold(work, item, work->now, work->pin, per_node);
-			uint32_t left = per_item > work->item_pin[item] ? per_item - work->item_pin[item] : 0;
-			members += min_u32(hold, left);
-			pinned |= work->item_pin[item] > 0;
-			bool more = members > most || work->item_pin[item] > 0;
-			if ((pinned && !best_pinned) || (pinned == best_pinned && more)) {
-				most = members;
-				best_lo = run;
-				best_hi = item + 1;
-				best_pinned = pinned;
-			}
-		}
-		use(work, best_lo, best_hi);
-		if (best_lo == best_hi)
-			return 0;
-		sum += most;
-	}
-	return sum;
+	if (work->stop)
+		work->answer->plan.flags |= FROND_PLAN_BOUNDED;
+	for (uint32_t i = 0; work->best.found && i < work->best.picks; i++)
+		place_fill(work, work->picks[i].item, work->picks[i].count);
+	return work->best.found;
 }
 
-/* Takes leaves off the far ends until no more are used than there are members for them. */
-static void trim(struct place_work *work, uint32_t lo, uint32_t hi)
+/* ---- one run of adjacent leaves --------------------------------------------------------------------------------------- */
+
+struct run {                          /* a search over runs of usable items */
+	uint32_t length;              /* most leaves */
+	bool exact;                   /* no fewer either */
+	bool found;                   /* some window holds what is missing */
+	uint32_t nodes;               /* fewest of such a window, when members may share nodes */
+	uint32_t first_pin, last_pin; /* items; first > last: nobody is pinned */
+	void (*visit)(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi);
+};
+
+static uint32_t owed(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
-	uint32_t owed = 0;
+	uint32_t count = hi > lo ? hi - lo : 0;
+	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
+		count -= work->item_pin[item] > 0;
+	return count;
+}
+
+/* Where windows that start at `item` end at most; 0: none does what it must. */
+static uint32_t window_end(const struct place_work *work, const struct run *run, uint32_t item, uint32_t hi)
+{
+	uint32_t end = run->length < hi - item ? item + run->length : hi;
+	if (run->exact && end != item + run->length)
+		return 0;
+	if (work->pins > 0 && (item > run->first_pin || end <= run->last_pin))
+		return 0;
+	uint32_t must = run->exact ? end : work->pins > 0 ? run->last_pin + 1 : item + 1;
+	if (work->sum[end] - work->sum[item] < work->missing || owed(work, item, must) > work->missing)
+		return 0;
+	return end;
+}
+
+static void add_up(struct place_work *work, uint32_t lo, uint32_t hi)
+{
+	work->sum[lo] = 0;
 	for (uint32_t item = lo; item < hi; item++)
-		owed += work->item_used[item] && work->item_pin[item] == 0;
-	for (uint32_t item = hi; item > lo && owed > work->missing; item--) {
-		bool inner = item - 1 > lo && item_adjacent(work, item - 1) && work->item_used[item - 2];
-		if (work->item_used[item - 1] && work->item_pin[item - 1] == 0 && inner) {
-			work->item_used[item - 1] = false;
-			owed--;
+		work->sum[item + 1] = work->sum[item] + item_most(work, item);
+}
+
+/* Fewest nodes for `members` on items [lo, hi), each of them in use: the roomiest of each that has nobody pinned, then
+ * the roomiest of all. UINT32_MAX: they do not fit. */
+static uint32_t fewest_nodes(const struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
+{
+	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, held = 0;
+	for (uint32_t item = lo; item < hi; item++) {
+		uint32_t roomiest = 0;
+		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+			uint32_t room = place_node_now(work, at);
+			if (work->pin[at] > 0) {
+				held += room;
+				continue;
+			}
+			rooms[room]++;
+			roomiest = max_u32(roomiest, room);
 		}
+		if (work->item_pin[item] == 0) {
+			rooms[roomiest]--;
+			nodes++;
+			held += roomiest;
+		}
+	}
+	if (nodes > members)
+		return UINT32_MAX;
+	uint32_t left = members > held ? members - held : 0;
+	for (uint32_t room = FROND_GPUS_MAX; room > 0 && left > 0; room--) {
+		uint32_t count = min_u32(rooms[room], (left + room - 1) / room);
+		nodes += count;
+		left -= min_u32(left, count * room);
+	}
+	return left > 0 ? UINT32_MAX : nodes;
+}
+
+/* Is there a window at all, and how few nodes does one need? */
+static void run_measure(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
+{
+	add_up(work, lo, hi);
+	for (uint32_t item = lo; item < hi; item++) {
+		uint32_t end = window_end(work, run, item, hi);
+		if (end == 0)
+			continue;
+		run->found = true;
+		if (place_shares(work))
+			run->nodes = min_u32(run->nodes, fewest_nodes(work, item, end, work->missing));
 	}
 }
 
-static void consider_spread_spines(struct place_work *work, uint32_t lo, uint32_t hi, struct best *best)
+/* The largest count up to `from` that lets the rest of the window do its part; UINT32_MAX: none down to the frame's
+ * least. Only members that may share nodes have anything to check: the bounds see to the rest. */
+static uint32_t next_count(struct place_work *work, const struct run *run, const struct frame *frame, uint32_t from,
+			   uint32_t end)
 {
-	uint32_t first = item_spine(work, lo), last = item_spine(work, hi - 1);
-	for (uint32_t per_node = 1; per_node <= FROND_GPUS_MAX; per_node++) {
-		if (place_mark_runs(work, first, last, per_node, UINT32_MAX) < work->missing)
-			continue;
-		uint32_t low = 1, high = work->total;
-		while (low < high) {
-			uint32_t middle = low + (high - low) / 2;
-			if (place_mark_runs(work, first, last, per_node, middle) >= work->missing)
-				high = middle;
-			else
-				low = middle + 1;
+	if (!place_shares(work))
+		return from;
+	for (uint32_t count = from + 1; count-- > frame->least;) {
+		uint64_t nodes = frame->cost + place_nodes_for(work, frame->at, count);
+		uint32_t after = frame->rest == count && frame->at + 1 == end
+					 ? 0
+					 : fewest_nodes(work, frame->at + 1, end, frame->rest - count);
+		if (after != UINT32_MAX && nodes + after <= run->nodes)
+			return count;
+	}
+	return UINT32_MAX;
+}
+
+/* Every way to hand what is missing to the leaves of windows that start at `start`. */
+static void walk_window(struct place_work *work, const struct run *run, uint32_t start, uint32_t end)
+{
+	uint32_t at = start, rest = work->missing;
+	uint64_t cost = 0;
+	struct gain gain = GAIN_NONE;
+	bool down = true;
+	work->depth = 0;
+	while (!work->stop) {
+		if (!down) { /* one member fewer for the last leaf, or another leaf before it */
+			if (work->depth == 0)
+				return;
+			struct frame *top = &work->frames[work->depth - 1];
+			uint32_t count =
+				top->count > top->least ? next_count(work, run, top, top->count - 1, end) : UINT32_MAX;
+			if (count == UINT32_MAX) {
+				work->depth--;
+				continue;
+			}
+			top->count = count;
+		} else {
+			bool whole = run->exact ? at == end : rest == 0 && (work->pins == 0 || at > run->last_pin);
+			if (whole) {
+				place_see(work, &gain);
+				down = false;
+				continue;
+			}
+			uint32_t must = run->exact ? end : work->pins > 0 ? run->last_pin + 1 : at + 1;
+			uint64_t after = at < end ? work->sum[end] - work->sum[at + 1] : 0;
+			uint32_t later = owed(work, at + 1, must);
+			struct frame frame = {.at = at, .rest = rest, .cost = cost, .before = gain};
+			if (at < end) {
+				frame.least = work->item_pin[at] == 0;
+				if (rest > after)
+					frame.least = max_u32(frame.least, (uint32_t)(rest - after));
+				frame.count = min_u32(item_most(work, at), rest > later ? rest - later : 0);
+			}
+			if (at >= end || frame.count < frame.least || later > rest ||
+			    (frame.count = next_count(work, run, &frame, frame.count, end)) == UINT32_MAX) {
+				down = false;
+				continue;
+			}
+			work->frames[work->depth++] = frame;
 		}
-		place_mark_runs(work, first, last, per_node, low);
-		trim(work, lo, hi);
-		consider(work, lo, hi, true, best);
+		const struct frame *top = &work->frames[work->depth - 1];
+		gain = top->before;
+		place_gain(work, top->at, top->count, &gain);
+		cost = top->cost + (place_shares(work) ? place_nodes_for(work, top->at, top->count) : 0);
+		rest = top->rest - top->count;
+		at = top->at + 1;
+		down = true;
+	}
+}
+
+static void run_walk(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
+{
+	add_up(work, lo, hi);
+	for (uint32_t item = lo; item < hi && !work->stop; item++) {
+		uint32_t end = window_end(work, run, item, hi);
+		if (end != 0)
+			walk_window(work, run, item, end);
+	}
+}
+
+/* A single leaf whose candidate is sure to lose against the best one, given that both have nodes of the same kind with
+ * equal links: its score is lower, or it is in the very same state. */
+static bool loses(struct place_work *work, const struct leaf_sum *leaf, const struct leaf_sum *best)
+{
+	uint64_t score =
+		work->missing * place_leaf_score(work, leaf->free, leaf->used, leaf->total, work->missing * work->size);
+	if (work->ask->strategy != STRATEGY_CONSOLIDATED && score != work->best.gain.score)
+		return score < work->best.gain.score;
+	return memcmp(leaf, best, sizeof *leaf) == 0;
+}
+
+/* The best candidate is one leaf of like nodes with equal links: a leaf of the same kind compares by its sums. */
+static uint32_t best_kind(const struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t item = work->picks[0].item;
+	if (!work->best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0)
+		return FROND_NONE;
+	uint32_t kind = fabric->leaf_kind[item];
+	bool even = kind != FROND_NONE && (work->size < 2 || gpuset_uniform(work->sets[kind >> 8]));
+	return even ? kind : FROND_NONE;
+}
+
+/* Leaves of [lo, hi), each by itself. Those that lose for certain are counted and looked at no further. */
+static void walk_quickly(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t kind = best_kind(work);
+	for (uint32_t item = lo; item < hi && !work->stop; item++) {
+		const struct leaf_sum *leaf = &fabric->leaf[item];
+		if (leaf_hold(work, leaf) < work->missing)
+			continue;
+		if (leaf->odd == 0 && fabric->leaf_kind[item] == kind && kind != FROND_NONE &&
+		    work->seen < FROND_CANDIDATES && loses(work, leaf, &fabric->leaf[work->picks[0].item])) {
+			work->seen++;
+			continue;
+		}
+		run->visit(work, run, item, item + 1);
+		kind = best_kind(work);
+	}
+}
+
+static void visit_singles(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
+{
+	if (work->quick && run->visit == run_walk && !place_shares(work)) {
+		walk_quickly(work, run, lo, hi);
 		return;
 	}
+	for (uint32_t item = lo; item < hi && !work->stop; item++)
+		if (work->item_pin[item] > 0 || place_hold(work, item) > 0)
+			run->visit(work, run, item, item + 1);
+}
+
+/* Maximal runs among the leaves [lo, hi) of one spine. */
+static void visit_runs(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
+{
+	uint32_t start = lo;
+	if (run->length == 1) {
+		visit_singles(work, run, lo, hi);
+		return;
+	}
+	for (uint32_t item = lo; item <= hi && !work->stop; item++) {
+		if (item < hi && item_usable(work, item))
+			continue;
+		if (item > start)
+			run->visit(work, run, start, item);
+		start = item + 1;
+		/* A leaf with a slow link: only for a gang that stays inside. */
+		if (item < hi && !run->exact && item_slow(work, item) && place_hold(work, item) > 0)
+			run->visit(work, run, item, item + 1);
+	}
+}
+
+/* No run of this spine can hold what is missing: its sums say so without a look at its leaves. */
+static bool hopeless(const struct place_work *work, uint32_t spine)
+{
+	const struct spine_sum *sum = &work->fabric->spine[spine];
+	if (work->one_node) {
+		uint64_t gpus = (uint64_t)work->missing * work->size;
+		return gpus > FROND_GPUS_MAX || sum->at_least[gpus] == 0;
+	}
+	uint64_t members = 0;
+	for (uint32_t i = 1, gpus = work->size; i <= work->per_node && gpus <= FROND_GPUS_MAX; i++, gpus += work->size)
+		members += sum->at_least[gpus];
+	return members < work->missing;
+}
+
+/* Untouched spines of one shape have the same candidates; those of the later one lose to the first by position, so they
+ * are counted and not looked at. */
+static bool seen_alike(struct place_work *work, uint32_t spine, bool counting)
+{
+	const struct spine_sum *sum = &work->fabric->spine[spine];
+	uint32_t before = work->alike_seen[sum->shape];
+	if (!work->alike || sum->touched != 0 || before == 0)
+		return false;
+	if (counting) {
+		work->stop = work->seen + (before - 1) > FROND_CANDIDATES;
+		work->seen = min_u32(work->seen + (before - 1), FROND_CANDIDATES);
+	}
+	return true;
+}
+
+static void visit_spines(struct place_work *work, struct run *run)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t last = work->hi > 0 && work->lo < fabric->leaf_count
+				? item_spine(work, min_u32(work->hi, fabric->leaf_count) - 1)
+				: 0;
+	bool counting = run->visit == run_walk;
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
+		work->alike_seen[spine] = 0;
+	for (uint32_t spine = work->lo < fabric->leaf_count ? item_spine(work, work->lo) : fabric->spine_count;
+	     spine <= last && spine < fabric->spine_count && !work->stop; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->lo);
+		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->hi);
+		bool whole = lo == fabric->spine_start[spine] && hi == fabric->spine_start[spine + 1];
+		if ((work->pins == 0 && hopeless(work, spine)) || (whole && seen_alike(work, spine, counting)))
+			continue;
+		uint32_t before = work->seen;
+		visit_runs(work, run, lo, hi);
+		if (whole && work->alike && fabric->spine[spine].touched == 0 && !work->stop)
+			work->alike_seen[fabric->spine[spine].shape] = work->seen - before + 1;
+	}
+}
+
+/* Nodes without a leaf, each by itself. */
+static void visit_loose(struct place_work *work, struct run *run)
+{
+	for (uint32_t item = max_u32(work->lo, work->fabric->leaf_count); item < work->hi && !work->stop; item++)
+		if (work->item_pin[item] > 0 || place_hold(work, item) > 0)
+			run->visit(work, run, item, item + 1);
+}
+
+static struct run run_of(const struct place_work *work, uint32_t length, bool exact)
+{
+	struct run run = {.length = length, .exact = exact, .nodes = UINT32_MAX, .first_pin = 1};
+	for (uint32_t item = 0, first = FROND_NONE; work->pins > 0 && item < work->items; item++)
+		if (work->item_pin[item] > 0) {
+			first = first == FROND_NONE ? item : first;
+			run.first_pin = first;
+			run.last_pin = item;
+		}
+	return run;
+}
+
+static bool visit(struct place_work *work, struct run *run, bool loose,
+		  void (*with)(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi))
+{
+	run->visit = with;
+	run->found = false;
+	visit_spines(work, run);
+	if (loose)
+		visit_loose(work, run);
+	return run->found;
+}
+
+static uint32_t fullest_pinned_node(const struct place_work *work)
+{
+	uint32_t most = 1;
+	for (uint32_t i = 0; work->pins > 0 && i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus > 0 && member->pinned_slot != FROND_NONE)
+			most = max_u32(most, work->pin[work->fabric->position[member->pinned_slot]]);
+	}
+	return most;
+}
+
+static uint32_t fullest_pinned_item(const struct place_work *work)
+{
+	uint32_t most = 1;
+	for (uint32_t item = 0; work->pins > 0 && item < work->items; item++)
+		most = max_u32(most, work->item_pin[item]);
+	return most;
+}
+
+/* `distributed`: fewest members on the fullest node, then in the fullest leaf, pinned ones included, for which `holds`
+ * says yes. Leaves the measure at that. */
+static bool spread(struct place_work *work, bool (*holds)(struct place_work *work, void *context), void *context)
+{
+	uint32_t per_node = fullest_pinned_node(work);
+	work->per_leaf = UINT32_MAX;
+	for (; per_node <= FROND_GPUS_MAX; per_node++) {
+		place_measure(work, per_node, false);
+		if (holds(work, context))
+			break;
+	}
+	if (per_node > FROND_GPUS_MAX)
+		return false;
+	uint32_t low = fullest_pinned_item(work), high = work->total;
+	while (low < high) {
+		work->per_leaf = low + (high - low) / 2;
+		if (holds(work, context))
+			high = work->per_leaf;
+		else
+			low = work->per_leaf + 1;
+	}
+	work->per_leaf = low;
+	return true;
+}
+
+struct runs { /* for spread() */
+	struct run *run;
+	bool loose;
+};
+
+static bool runs_hold(struct place_work *work, void *context)
+{
+	struct runs *runs = context;
+	return visit(work, runs->run, runs->loose, run_measure);
+}
+
+/* Runs of up to `length` leaves. */
+static bool span_runs(struct place_work *work, uint32_t length, bool loose)
+{
+	forget(work);
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->one_node;
+	struct run run = run_of(work, length, !spreads);
+	if (spreads) {
+		if (!spread(work, runs_hold, &(struct runs){.run = &run, .loose = loose}))
+			return false;
+	} else if (place_shares(work) && !visit(work, &run, loose, run_measure)) {
+		return false;
+	}
+	visit(work, &run, loose, run_walk);
+	return settle(work);
+}
+
+static bool span_node(struct place_work *work)
+{
+	if (work->pins > 0 && fullest_pinned_node(work) != work->pins)
+		return false; /* they are apart already */
+	place_measure(work, FROND_GPUS_MAX, true);
+	bool found = span_runs(work, 1, true);
+	place_measure(work, FROND_GPUS_MAX, false);
+	return found;
+}
+
+/* One NVLink domain (latency-sensitive only): each is a candidate of its own. */
+static bool span_domain(struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	struct best best = {.found = false};
+	struct pick pick = {0};
+	uint32_t winner = FROND_NONE, next = 0; /* domains are numbered in order: a lower one has been seen */
+	forget(work);
+	for (uint32_t at = item_start(work, work->lo); work->lo < work->hi && at < item_end(work, work->hi - 1); at++) {
+		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
+			continue;
+		work->domain = fabric->domain_of[at];
+		next = work->domain + 1;
+		if (!place_pins_in_domain(work))
+			continue;
+		place_measure(work, FROND_GPUS_MAX, false);
+		struct run run = run_of(work, 1, true);
+		uint32_t item = item_of(work, at);
+		work->best = (struct best){.found = false};
+		if (work->ask->strategy == STRATEGY_DISTRIBUTED) /* the fewest on the fullest node of this domain */
+			place_measure(work, fullest_pinned_node(work), false);
+		while (place_hold(work, item) < work->missing && work->per_node < FROND_GPUS_MAX)
+			place_measure(work, work->per_node + 1, false);
+		run.nodes = UINT32_MAX;
+		run_measure(work, &run, item, item + 1);
+		run_walk(work, &run, item, item + 1);
+		bool fuller = best.found && work->best.found && work->best.per_node != best.per_node;
+		if (work->best.found &&
+		    (!best.found || (fuller ? work->best.per_node < best.per_node
+					    : place_compare(work, &work->best.gain, &best.gain) < 0))) {
+			best = work->best;
+			pick = work->picks[0];
+			winner = work->domain;
+		}
+	}
+	work->domain = winner;
+	work->best = best;
+	work->picks[0] = pick;
+	place_measure(work, best.found ? best.per_node : FROND_GPUS_MAX, false);
+	bool found = settle(work);
+	work->domain = FROND_NONE;
+	return found;
+}
+
+/* ---- adjacent spines ---------------------------------------------------------------------------------------------------- */
+
+/* What the best run of a spine takes; with pins it must hold them all. 0: no run will do. */
+static uint64_t best_run(struct place_work *work, uint32_t lo, uint32_t hi)
+{
+	uint64_t most = 0, members = 0, pinned = 0, all = 0;
+	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
+		all += work->item_pin[item];
+	for (uint32_t item = lo; item < hi; item++) {
+		if (!item_usable(work, item)) {
+			members = pinned = 0;
+			continue;
+		}
+		members += item_most(work, item);
+		pinned += work->item_pin[item];
+		if (pinned == all && members + pinned > most)
+			most = members + pinned;
+	}
+	return most == 0 ? 0 : most - all + (all > 0); /* > 0 also when only pinned members are there */
+}
+
+struct chain { /* adjacent spines first … last, and their items inside the preferred domain */
+	uint32_t first, last, lo, hi;
+};
+
+/* Can they hold what is missing, one run in each, and every pin? */
+static bool chain_holds(struct place_work *work, const struct chain *chain)
+{
+	uint64_t members = 0, pinned = 0;
+	for (uint32_t spine = chain->first; spine <= chain->last; spine++) {
+		uint32_t lo = max_u32(work->fabric->spine_start[spine], chain->lo);
+		uint32_t hi = min_u32(work->fabric->spine_start[spine + 1], chain->hi);
+		uint64_t run = best_run(work, lo, hi), here = 0;
+		for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
+			here += work->item_pin[item];
+		if (run == 0)
+			return false;
+		members += run - (here > 0);
+		pinned += here;
+	}
+	return members >= work->missing && pinned == work->pins;
+}
+
+/* The next chain of up to `longest` adjacent spines inside [work->lo, work->hi), shorter ones first at each start. */
+static bool next_chain(const struct place_work *work, uint32_t shortest, uint32_t longest, struct chain *chain)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t first = chain->first, last = chain->last + 1;
+	for (;; first++, last = first + shortest - 1) {
+		if (first + shortest > fabric->spine_count)
+			return false;
+		bool joined = last - first + 1 <= longest && last < fabric->spine_count;
+		for (uint32_t spine = first + 1; joined && spine <= last; spine++)
+			joined = spine_adjacent(fabric, spine);
+		if (!joined)
+			continue;
+		*chain = (struct chain){.first = first,
+					.last = last,
+					.lo = max_u32(fabric->spine_start[first], work->lo),
+					.hi = min_u32(fabric->spine_start[last + 1], work->hi)};
+		if (chain->lo < chain->hi && item_spine(work, chain->lo) == first &&
+		    item_spine(work, chain->hi - 1) == last)
+			return true;
+	}
+}
+
+struct chains { /* for spread() */
+	uint32_t shortest, longest;
+};
+
+static struct chain no_chain(uint32_t shortest)
+{
+	return (struct chain){.first = 0, .last = shortest - 2}; /* next_chain() begins one behind it */
+}
+
+static bool chains_hold(struct place_work *work, void *context)
+{
+	const struct chains *chains = context;
+	struct chain chain = no_chain(chains->shortest);
+	while (next_chain(work, chains->shortest, chains->longest, &chain))
+		if (chain_holds(work, &chain))
+			return true;
+	/* `distributed` may fit into one leaf after all, and one that stays inside a leaf crosses no link. */
+	for (uint32_t item = work->lo; chains->shortest == 1 && item < min_u32(work->hi, work->fabric->leaf_count);
+	     item++)
+		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
+		    work->item_pin[item] == work->pins)
+			return true;
+	return false;
+}
+
+/* Is every spine of the chain untouched, and like the one at the same place in the other? */
+static bool chain_alike(const struct place_work *work, const struct chain *chain, const struct chain *other)
+{
+	const struct fabric *fabric = work->fabric;
+	if (!work->alike || chain->last - chain->first != other->last - other->first ||
+	    chain->lo != fabric->spine_start[chain->first] || chain->hi != fabric->spine_start[chain->last + 1])
+		return false;
+	for (uint32_t i = 0; i <= chain->last - chain->first; i++)
+		if (fabric->spine[chain->first + i].touched != 0 ||
+		    fabric->spine[chain->first + i].shape != fabric->spine[other->first + i].shape)
+			return false;
+	return true;
 }
 
 /* At most need_spines adjacent spines, every one in use, one run of adjacent leaves in each. */
 static bool span_spines(struct place_work *work)
 {
-	struct best best = {.found = false};
-	const struct fabric *fabric = work->fabric;
-	/* `distributed` may fit into one leaf after all, and one that stays inside a leaf crosses no link. */
-	for (uint32_t item = work->lo; item < work->hi && item < fabric->leaf_count; item++)
-		if (work->item_slow[item] && window_holds(work, item, item + 1)) {
-			use(work, item, item + 1);
-			consider(work, item, item + 1, true, &best);
+	uint32_t longest = work->answer->need_spines;
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
+	struct chains chains = {.shortest = spreads ? 1 : longest, .longest = longest};
+	forget(work);
+	if (spreads && !spread(work, chains_hold, &chains))
+		return false;
+	uint64_t most = UINT64_MAX;
+	struct chain chain = no_chain(chains.shortest), untouched = {.first = 1};
+	uint32_t alike = 0;
+	while (!work->stop && next_chain(work, chains.shortest, longest, &chain)) {
+		if (untouched.first <= untouched.last && chain_alike(work, &chain, &untouched)) {
+			work->stop = work->seen + alike > FROND_CANDIDATES;
+			work->seen = min_u32(work->seen + alike, FROND_CANDIDATES);
+			continue;
 		}
-	for (uint32_t length = 1; length <= work->answer->need_spines; length++) {
-		for (uint32_t first = 0; first + length <= fabric->spine_count; first++) {
-			uint32_t lo = max_u32(fabric->spine_start[first], work->lo);
-			uint32_t hi = min_u32(fabric->spine_start[first + length], work->hi);
-			if (lo >= hi || item_spine(work, lo) != first || item_spine(work, hi - 1) != first + length - 1)
-				continue;
-			uint64_t members = 0, pinned = 0;
-			for (uint32_t item = lo; item < hi; item++) {
-				members += item_usable(work, item) ? work->item_now[item] : 0;
-				pinned += work->item_pin[item];
-			}
-			if (members < work->missing || pinned != work->pins)
-				continue;
-			if (work->ask->strategy == STRATEGY_DISTRIBUTED)
-				consider_spread_spines(work, lo, hi, &best);
-			else
-				place_choose(work, lo, hi, true, consider_choice,
-					     &(struct choice){.lo = lo, .hi = hi, .best = &best});
+		uint32_t before = work->seen;
+		uint64_t cost = most;
+		if (chain_holds(work, &chain))
+			place_table(work, chain.lo, chain.hi, true, spreads, &most);
+		if (chain_alike(work, &chain, &chain)) {
+			alike = cost == most ? work->seen - before : work->seen;
+			untouched = chain;
 		}
-		if (best.found && work->ask->strategy != STRATEGY_DISTRIBUTED)
-			break;
 	}
-	return settle(work, &best);
+	for (uint32_t item = work->lo; spreads && item < min_u32(work->hi, work->fabric->leaf_count); item++)
+		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
+		    work->item_pin[item] == work->pins) {
+			struct gain gain = GAIN_NONE;
+			work->frames[0] = (struct frame){.at = item, .count = work->missing};
+			work->depth = 1;
+			place_gain(work, item, work->missing, &gain);
+			place_see(work, &gain);
+		}
+	return settle(work);
 }
 
 bool place_span(struct place_work *work)
 {
+	place_measure(work, FROND_GPUS_MAX, false);
+	work->per_leaf = UINT32_MAX;
 	switch (work->answer->plan.rule) {
 	case FROND_RULE_SINGLE_NODE:
 		return span_node(work);
+	case FROND_RULE_NVLINK_DOMAIN:
+		return span_domain(work);
 	case FROND_RULE_SAME_LEAF:
 	case FROND_RULE_COMPLETE_LEAF:
 	case FROND_RULE_ADJACENT_LEAVES:
-		return span_leaves(work, work->answer->need_leaves);
+		return span_runs(work, work->answer->need_leaves, false);
 	default:
 		return span_spines(work);
 	}
 }
 
+/* ---- without the rule ----------------------------------------------------------------------------------------------------- */
+
+static bool everywhere_holds(struct place_work *work, void *context)
+{
+	(void)context;
+	uint64_t members = 0, pinned = 0;
+	for (uint32_t item = work->lo; item < work->hi; item++) {
+		if (item_slow(work, item)) { /* of use to a gang that stays inside it */
+			if (item_most(work, item) >= work->missing && work->item_pin[item] == work->pins)
+				return true;
+			continue;
+		}
+		members += item_most(work, item);
+		pinned += work->item_pin[item];
+	}
+	return members >= work->missing && pinned == work->pins;
+}
+
 /* No rule: 3.4 alone. One item that holds all is best for two strategies and crosses no leaf link, so slow ones count. */
 bool place_relaxed(struct place_work *work)
 {
-	struct best best = {.found = false};
+	place_measure(work, FROND_GPUS_MAX, false);
+	work->per_leaf = UINT32_MAX;
 	if (work->total == 1)
-		return span_node(work); /* every strategy asks the same; place_order goes by the same key */
-	for (uint32_t item = work->lo; item < work->hi; item++)
-		if (window_holds(work, item, item + 1)) {
-			use(work, item, item + 1);
-			consider(work, item, item + 1, true, &best);
-		}
-	if (work->ask->strategy == STRATEGY_DISTRIBUTED) {
-		uint64_t members = 0, pinned = 0;
-		for (uint32_t item = work->lo; item < work->hi; item++) {
-			work->item_used[item] = item_usable(work, item);
-			members += work->item_used[item] ? work->item_now[item] : 0;
-			pinned += work->item_used[item] ? work->item_pin[item] : 0;
-		}
-		if (members >= work->missing && pinned == work->pins && work->lo < work->hi)
-			consider(work, work->lo, work->hi, false, &best);
-	} else if (!best.found) {
-		place_choose(work, work->lo, work->hi, false, consider_choice,
-			     &(struct choice){.lo = work->lo, .hi = work->hi, .best = &best});
-	}
-	return settle(work, &best);
-}
-
-/* ---- for the sentence -------------------------------------------------------------------------------------------- */
-
-static void nearest(struct place_work *work, enum best_kind kind, uint32_t first, uint32_t last, uint64_t room)
-{
-	struct answer *answer = work->answer;
-	if (answer->best != BEST_NONE && room <= answer->best_room)
-		return;
-	answer->best_gap = FROND_NONE;
-	answer->best = kind;
-	answer->best_first = first;
-	answer->best_last = last;
-	answer->best_room = room;
-}
-
-static bool any_usable(const struct place_work *work, uint32_t lo, uint32_t hi)
-{
-	for (uint32_t item = lo; item < hi; item++)
-		if (item_usable(work, item))
+		return span_node(work); /* every strategy asks the same; place_order goes by the same order */
+	if (work->ask->strategy != STRATEGY_DISTRIBUTED) {
+		if (span_runs(work, 1, true))
 			return true;
-	return false;
-}
-
-void place_nearest(struct place_work *work)
-{
-	const struct fabric *fabric = work->fabric;
-	const struct answer *answer = work->answer;
-	if (answer->plan.rule == FROND_RULE_SINGLE_NODE) {
-		for (uint32_t position = 0; position < fabric->node_count; position++)
-			if (work->cap[position] >= work->total && work->pin[position] == work->pins)
-				nearest(work, BEST_NODE, position, position,
-					node_open(&work->nodes[fabric->order[position]])
-						? node_free_count(&work->nodes[fabric->order[position]])
-						: 0);
-		return;
+		forget(work);
+		uint64_t most = UINT64_MAX;
+		place_table(work, work->lo, work->hi, false, false, &most);
+		return settle(work);
 	}
-	if (answer->plan.rule == FROND_RULE_NONE) {
-		nearest(work, BEST_CLUSTER, 0, 0, place_most(work, work->item_now));
-		return;
-	}
-	if (answer->plan.rule == FROND_RULE_ADJACENT_SPINES) {
-		for (uint32_t first = 0; first + answer->need_spines <= fabric->spine_count; first++) {
-			uint64_t room = 0, pinned = 0;
-			uint32_t last = first + answer->need_spines - 1;
-			for (uint32_t item = fabric->spine_start[first]; item < fabric->spine_start[last + 1]; item++) {
-				room += item_usable(work, item) ? work->item_now[item] : 0;
-				pinned += work->item_pin[item];
-			}
-			if (pinned == work->pins)
-				nearest(work, BEST_SPINES, first, last, room);
+	forget(work);
+	if (!spread(work, everywhere_holds, NULL))
+		return false;
+	uint64_t most = UINT64_MAX;
+	place_table(work, work->lo, work->hi, false, true, &most);
+	for (uint32_t item = work->lo; item < work->hi; item++)
+		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
+		    work->item_pin[item] == work->pins) {
+			struct gain gain = GAIN_NONE;
+			work->frames[0] = (struct frame){.at = item, .count = work->missing};
+			work->depth = 1;
+			place_gain(work, item, work->missing, &gain);
+			place_see(work, &gain);
 		}
-		for (uint32_t spine = answer->best_last + 1;
-		     answer->best == BEST_SPINES && spine-- > answer->best_first;)
-			if (!any_usable(work, fabric->spine_start[spine], fabric->spine_start[spine + 1]))
-				work->answer->best_gap = spine;
-		return;
-	}
-	for (uint32_t first = 0; first + answer->need_leaves <= fabric->leaf_count; first++) {
-		uint64_t room = 0, cap = 0, pinned = 0;
-		uint32_t last = first + answer->need_leaves - 1;
-		if (fabric->leaf_spine[first] != fabric->leaf_spine[last])
-			continue;
-		for (uint32_t item = first; item <= last; item++) {
-			bool crossed = first != last && work->item_slow[item];
-			room += crossed ? 0 : work->item_now[item];
-			cap += crossed ? 0 : work->item_cap[item];
-			pinned += work->item_pin[item];
-		}
-		if (cap >= work->total && pinned == work->pins)
-			nearest(work, BEST_LEAVES, first, last, room);
-	}
-	for (uint32_t leaf = answer->best_last + 1; answer->best == BEST_LEAVES && leaf-- > answer->best_first;)
-		if (!any_usable(work, leaf, leaf + 1))
-			work->answer->best_gap = leaf;
+	return settle(work);
 }

@@ -10,92 +10,187 @@
 
 #include "core/place.h"
 
-#define PLACE_CELLS (1u << 20) /* table of the exact search in place_choose.c; beyond it the answer says "inexact" */
-#define PLACE_SETS  4096u      /* sets of leaves that are equal so far and compared further */
-#define COST_TERMS  6u
+#define SCORES 512u /* leaf scores that are remembered during a plan */
 
-struct cost { /* compared term by term, lower first */
-	uint32_t term[COST_TERMS];
+/* What one leaf adds to a candidate, and the sum over its leaves: steps 4 to 6 of spec 3.4. */
+struct gain {
+	uint32_t worst; /* least bottleneck of a member; UINT32_MAX: no member has two GPUs */
+	uint32_t broken_leaves, broken_nodes, opened_leaves;
+	uint64_t links; /* sum of the members' bottlenecks */
+	uint64_t score; /* sum over the members of their leaf's score */
+	uint64_t left;  /* GPUs that stay free in the leaves touched */
+	uint64_t free;  /* GPUs that were free there */
+};
+#define GAIN_NONE                                                                                                      \
+	{                                                                                                              \
+		.worst = UINT32_MAX                                                                                    \
+	}
+
+struct frame {              /* an item that the candidate in hand uses */
+	uint32_t at;        /* item */
+	uint32_t index;     /* of it in work->list, for place_table.c */
+	uint32_t count;     /* members it gets */
+	uint32_t least;     /* fewest to try */
+	uint32_t rest;      /* members still to place before this item */
+	uint32_t state;     /* place_table.c */
+	bool skip;          /* place_table.c: the item may be left out as well */
+	uint64_t cost;      /* before this item */
+	struct gain before; /* of the items before this one */
+};
+
+struct pick { /* members for an item */
+	uint32_t item, count;
+};
+
+/* The best candidate so far. */
+struct best {
+	bool found;
+	struct gain gain;
+	uint32_t picks; /* entries in work->picks, ascending items */
+	uint32_t per_node;
+};
+
+struct spine_view {                        /* what a spine could hold by capacity */
+	uint64_t members, nodes;           /* in leaves that a gang may cross */
+	uint64_t run_members, run_nodes;   /* in its best run */
+	uint32_t slow_members, slow_nodes; /* most in one leaf with a slow link, of those that hold the gang: nodes */
+	uint32_t shortest;                 /* run of leaves that holds the gang; 0: none */
+	uint32_t node_members;             /* most on one node */
+	bool spare_leaf;                   /* a leaf holds the gang without using each of its nodes */
 };
 
 struct place_work {
 	const struct fabric *fabric;
 	const struct ledger *ledger;
 	const struct node *nodes;
+	struct gpuset *const *sets;
 	const struct ask *ask;
 	struct answer *answer;
 
 	/* the gang */
-	uint32_t size;     /* GPUs of a member; 0: sizes differ */
-	uint32_t total;    /* members with GPUs */
-	uint32_t missing;  /* of them, to be placed */
-	uint32_t pins;     /* of them, pinned */
-	uint32_t per_node; /* place_mixed.c: most members on a node; `distributed` tries as few as possible */
+	uint32_t size;    /* GPUs of a member; 0: sizes differ */
+	uint32_t total;   /* members with GPUs */
+	uint32_t missing; /* of them, to be placed */
+	uint32_t pins;    /* of them, pinned */
 
-	/* by position */
-	uint16_t *cap;  /* members that fit by capacity */
-	uint16_t *now;  /* members that fit today */
-	uint16_t *pin;  /* members already there */
-	uint16_t *take; /* members that the plan puts there */
+	/* how nodes and leaves are measured; place_measure() after a change */
+	bool counted;          /* the sums of a leaf say how many members it takes */
+	uint32_t counted_gpus; /* most GPUs of a node that members take: more than its size need not be looked for */
+	bool constrained;      /* some sets of free GPUs are not allowed */
+	bool shaped;           /* spines of one shape have one capacity for this gang */
+	bool alike;            /* and untouched ones have the same room today */
+	bool one_node;         /* what is missing goes to one node */
+	bool quick;            /* so do those of every leaf: nothing restricts this search to part of one */
+	uint32_t per_node;     /* most members on a node */
+	uint32_t per_leaf;     /* most members in a leaf */
+	uint32_t domain;       /* only nodes of this NVLink domain; FROND_NONE: of any */
+	uint32_t preferred;    /* likewise, the preferred one */
+	uint32_t lo, hi;       /* items that may be used now: all, or the preferred domain */
+	uint32_t from, end;    /* positions that may be used now */
+	uint32_t measure;      /* number of the present measure */
+
+	/* by position; zero outside a plan */
+	uint16_t *pin;   /* members already there */
+	uint16_t *take;  /* members that the plan puts there */
+	uint16_t *taken; /* GPUs handed out there so far, or tried */
 
 	/* by item */
 	uint32_t items;
-	uint32_t *item_cap;       /* members by capacity */
-	uint32_t *item_cap_nodes; /* nodes by capacity */
-	uint32_t *item_now;       /* members today */
-	uint32_t *item_pin;       /* pinned members */
-	uint32_t *item_got;       /* members that fill() gives it */
-	bool *item_used;          /* chosen */
-	bool *item_slow;          /* its link is under the floor: no gang may cross it */
-	bool *item_whole;         /* nobody holds a GPU there */
-	uint32_t *item_free;      /* GPUs free there */
-	bool *item_best;          /* the choice that place_span.c keeps */
+	uint32_t *hold; /* members that it takes; valid when stamp[item] == measure */
+	uint32_t *stamp;
+	uint32_t *item_pin; /* pinned members; zero outside a plan */
+	uint64_t *sum;      /* members that the items before it take, inside one search */
 
-	/* for place_choose.c and sorting */
-	uint32_t *list; /* items or positions */
+	/* candidates */
+	struct best best;
+	struct pick *picks;
+	struct frame *frames;
+	uint32_t depth; /* frames in use */
+	uint32_t seen;  /* candidates compared so far */
+	bool stop;      /* the bound has been reached */
+
+	/* by spine */
+	struct spine_view *view;
+	uint32_t *alike_seen; /* candidates of an untouched spine of this shape + 1; 0: not met yet */
+
+	/* for place_table.c and sorting */
+	uint32_t *list; /* items */
 	uint64_t *keys;
-	int32_t *cells;
+	uint64_t *cells; /* of the table; a larger search keeps part of it and computes again */
+	uint64_t cell_count;
 
 	/* by member */
 	uint32_t *member_pos; /* position; FROND_NONE: not placed yet */
 	uint64_t *member_list;
 
-	uint32_t lo, hi; /* items that may be used now: all, or the preferred domain */
+	/* leaf scores that were computed, by free GPUs */
+	struct score {
+		uint32_t plan, free, used, total, gpus;
+		uint32_t value;
+	} scores[SCORES];
+	uint32_t plan; /* number of the present one */
+	/* the GPUs that were chosen last */
+	uint32_t chosen_topology, chosen_free, chosen_mask;
+	uint64_t chosen_ring;
 };
 
-/* place_rule.c: spec 3.3 from capacity alone. False: never fits. */
+/* ---- place_leaf.c: what a node and an item can take ---------------------------------------------------------------- */
+
+void place_measure(struct place_work *work, uint32_t per_node, bool one_node);
+/* Members that a node could hold by capacity, and today beside the pinned ones; not over per_node. */
+uint32_t place_node_cap(const struct place_work *work, uint32_t position);
+uint32_t place_node_now(const struct place_work *work, uint32_t position);
+/* Members that an item takes today under the present measure; caps per leaf count. */
+uint32_t place_hold(struct place_work *work, uint32_t item);
+/* Members and nodes of an item by capacity, and the most on one node. */
+uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members);
+/* Fewest nodes of an item, beyond those with pinned members, that hold `members`. */
+uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t members);
+/* Puts members on the nodes of an item: take[]. */
+void place_fill(struct place_work *work, uint32_t item, uint32_t members);
+void place_empty(struct place_work *work, uint32_t item);
+/* Adds to *gain what `members` in this item cost and bring. */
+void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
+/* Below zero: a is better. */
+int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b);
+/* Computes the weighted score of a leaf for a member of a gang that takes so many of its GPUs, and remembers it. */
+uint64_t place_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total, uint32_t gpus);
+/* GPUs for a member of `gpus` on a node after those in taken[]; 0: none is allowed. */
+uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t gpus);
+/* What a member on this node adds to step 4. */
+void place_link(const struct place_work *work, uint32_t slot, uint32_t set, uint32_t members, struct gain *gain);
+void place_leaf_gain(struct place_work *work, uint32_t item, uint32_t members, uint32_t gpus, struct gain *gain);
+void place_node_gain(const struct node *node, uint32_t gpus, struct gain *gain);
+
+/* ---- place_rule.c: spec 3.3 from capacity alone. False: never fits. -------------------------------------------------- */
+
 bool place_rule(struct place_work *work);
 
-/* place_span.c: the best choice of items under the rule, or with the rule relaxed; fills take[]. */
+/* ---- place_span.c: today's nodes under the rule, or without it; the candidates go to place_see(). -------------------- */
+
 bool place_span(struct place_work *work);
 bool place_relaxed(struct place_work *work);
-/* In each spine first … last the run that takes most at per_node and per_item; marks them, returns what they take; 0
- * when a spine has none. */
-uint64_t place_mark_runs(struct place_work *work, uint32_t first, uint32_t last, uint32_t per_node, uint32_t per_item);
-/* The place that comes nearest to the rule today, for the sentence. */
+/* The candidate in frames[0 … depth) with its gain; true: go on. */
+bool place_see(struct place_work *work, const struct gain *gain);
+/* place_near.c: the place that comes nearest to the rule today, and what stands in the way there. */
 void place_nearest(struct place_work *work);
-/* One node for `members` of them: what breaks up least, then the tightest, then the lowest position; lower is better. */
-uint64_t place_node_key(const struct place_work *work, uint32_t position, uint32_t members);
+void place_blockers(struct place_work *work);
 
-/* place_choose.c: fewest spines, leaves, runs among items [lo, hi) that hold `missing` and every pin. Marks item_used and
- * calls see() for the first such set in fabric order, with `consolidated` for every one of them up to PLACE_SETS. With
- * chain every spine of the range is used and in each one run of adjacent leaves. */
-void place_choose(struct place_work *work, uint32_t lo, uint32_t hi, bool chain,
-		  void (*see)(struct place_work *work, void *context), void *context);
+/* ---- place_table.c: sets of items that are not one run --------------------------------------------------------------- */
 
-/* place_fill.c: members to the nodes of the used items, no node over per_node, no item over per_item; take[]. */
-void place_fill(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t per_node, uint32_t per_item, bool use_all);
-/* Members that an item can take, no node over per_node, caps per leaf honoured. */
-uint32_t place_hold(const struct place_work *work, uint32_t item, const uint16_t *fit, const uint16_t *pin,
-		    uint32_t per_node);
-/* Nodes in use among items [lo, hi) after fill. */
-uint32_t place_nodes_used(const struct place_work *work, uint32_t lo, uint32_t hi);
+/* Fewest spines, leaves, runs (and nodes) among items [lo, hi) that hold what is missing and every pin; every set that
+ * attains it is a candidate. With chain every spine of the range is used, in each one run of adjacent leaves. Does
+ * nothing when the cost is over *most, and lowers it when it is under. `free`: no cost, every set is a candidate. */
+void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, bool free, uint64_t *most);
 
-/* place_mixed.c: members of several sizes. */
+/* ---- place_mixed.c: members of several sizes ---------------------------------------------------------------------------- */
+
 bool place_mixed_rule(struct place_work *work);
 bool place_mixed_span(struct place_work *work);
 bool place_mixed_relaxed(struct place_work *work);
 void place_mixed_nearest(struct place_work *work);
+
+/* ---- small things ------------------------------------------------------------------------------------------------------- */
 
 static inline uint32_t item_start(const struct place_work *work, uint32_t item)
 {
@@ -110,6 +205,13 @@ static inline uint32_t item_end(const struct place_work *work, uint32_t item)
 	return item_start(work, item + 1);
 }
 
+static inline uint32_t item_of(const struct place_work *work, uint32_t position)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t leaf = fabric->leaf_of[position];
+	return leaf != FROND_NONE ? leaf : fabric->leaf_count + position - fabric->leaf_start[fabric->leaf_count];
+}
+
 static inline uint32_t item_spine(const struct place_work *work, uint32_t item)
 {
 	const struct fabric *fabric = work->fabric;
@@ -121,31 +223,72 @@ static inline bool item_adjacent(const struct place_work *work, uint32_t item) /
 	return item > 0 && item < work->fabric->leaf_count && item_spine(work, item) == item_spine(work, item - 1);
 }
 
-/* An item that a gang over several items may use. */
-static inline bool item_usable(const struct place_work *work, uint32_t item)
+/* Its link is under the floor: no gang may cross it. */
+static inline bool item_slow(const struct place_work *work, uint32_t item)
 {
-	return !work->item_slow[item] && (work->item_now[item] > 0 || work->item_pin[item] > 0);
+	uint32_t uplink = item < work->fabric->leaf_count ? work->fabric->leaf_uplink[item] : 0;
+	return uplink != 0 && uplink < work->ask->bandwidth_gbps;
 }
 
-/* The most that one gang could have: a slow item is of use only to a gang that stays inside it. */
-static inline uint64_t place_most(const struct place_work *work, const uint32_t *by_item)
+static inline uint64_t place_leaf_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total,
+					uint32_t gpus)
 {
-	uint64_t sum = 0, most = 0;
-	for (uint32_t item = 0; item < work->items; item++) {
-		if (!work->item_slow[item])
-			sum += by_item[item];
-		else if (by_item[item] > most)
-			most = by_item[item];
+	const struct score *score = &work->scores[free % SCORES];
+	if (score->free == free && score->used == used && score->total == total && score->gpus == gpus &&
+	    score->plan == work->plan)
+		return score->value;
+	return place_score(work, free, used, total, gpus);
+}
+
+/* What the sums of a leaf say that it takes. */
+static inline uint32_t leaf_hold(const struct place_work *work, const struct leaf_sum *leaf)
+{
+	if (work->one_node) {
+		uint64_t gpus = (uint64_t)work->missing * work->size;
+		return gpus <= FROND_GPUS_MAX && leaf->at_least[gpus] > 0 ? work->missing : 0;
 	}
-	return sum > most ? sum : most;
+	uint32_t members = leaf->at_least[work->size];
+	for (uint32_t gpus = 2 * work->size; gpus <= work->counted_gpus; gpus += work->size)
+		members += leaf->at_least[gpus];
+	return members;
 }
 
-static inline int cost_compare(const struct cost *a, const struct cost *b)
+/* Members that the item takes, no more than per_leaf with the pinned ones. */
+static inline uint32_t item_most(struct place_work *work, uint32_t item)
 {
-	for (uint32_t i = 0; i < COST_TERMS; i++)
-		if (a->term[i] != b->term[i])
-			return a->term[i] < b->term[i] ? -1 : 1;
-	return 0;
+	uint32_t pinned = work->item_pin[item];
+	return min_u32(place_hold(work, item), work->per_leaf > pinned ? work->per_leaf - pinned : 0);
+}
+
+/* An item that a gang over several items may use. */
+static inline bool item_usable(struct place_work *work, uint32_t item)
+{
+	return !item_slow(work, item) && (work->item_pin[item] > 0 || place_hold(work, item) > 0);
+}
+
+/* Nodes may take more than one member: fewest nodes is a question. */
+static inline bool place_shares(const struct place_work *work)
+{
+	return work->ask->strategy == STRATEGY_CONSOLIDATED && !work->answer->whole_nodes && !work->one_node;
+}
+
+static inline bool place_in_domain(const struct place_work *work, uint32_t position)
+{
+	uint32_t domain = work->fabric->domain_of[position];
+	return (work->domain == FROND_NONE || work->domain == domain) &&
+	       (work->preferred == FROND_NONE || work->preferred == domain);
+}
+
+/* Is every pinned member inside the NVLink domain in question? */
+static inline bool place_pins_in_domain(const struct place_work *work)
+{
+	for (uint32_t i = 0; work->pins > 0 && i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus > 0 && member->pinned_slot != FROND_NONE &&
+		    !place_in_domain(work, work->fabric->position[member->pinned_slot]))
+			return false;
+	}
+	return true;
 }
 
 /* Heap sort: no memory, same result everywhere. */

@@ -25,12 +25,15 @@
 extern "C" {
 #endif
 
-#define FROND_ABI_VERSION 1u
+#define FROND_ABI_VERSION 2u
 
 /* Named limits. Over a limit is a refusal, never a truncation. */
 #define FROND_GPUS_MAX      16u        /* GPUs in one node */
 #define FROND_NODES_MAX     131072u    /* nodes in one engine */
 #define FROND_MEMBERS_MAX   16384u     /* members of one gang */
+#define FROND_LEAF_NODES    65535u     /* nodes in one leaf */
+#define FROND_TOPOLOGIES    256u       /* different link tables of nodes in one engine */
+#define FROND_CANDIDATES    4096u      /* placements that are equal so far and compared further (spec 3.4) */
 #define FROND_NAME_MAX      253u       /* bytes in the name of a node or domain, as in Kubernetes */
 #define FROND_VALUE_MAX     4096u      /* bytes in an annotation value that we read */
 #define FROND_TEXT_MAX      512u       /* bytes that hold any sentence of ours */
@@ -74,7 +77,8 @@ struct frond_limits {
 	uint32_t nodes;      /* slots 0 … nodes - 1 */
 	uint32_t pods;       /* pods that hold GPUs or reservations at one time */
 	uint32_t text_bytes; /* names of nodes, domains and gangs together; 0: 64 bytes a node and a pod */
-	uint32_t reserved;
+	uint32_t
+		table_bytes; /* for GPU-set tables; 0: 4 MiB, room for one kind of 16-GPU node and hundreds of 8-GPU kinds */
 };
 
 /* What the host needs to know of the args; the rest stays in the engine. Spans are of the text that args() fills. */
@@ -96,8 +100,15 @@ struct frond_node {
 	uint32_t unhealthy_mask;
 	uint32_t flags;       /* enum frond_node_flag */
 	uint32_t uplink_gbps; /* gigabit/s; 0: not known here, the fabric file may know */
-	uint32_t reserved;
+	uint32_t topology;    /* from topology_put(); FROND_NONE: by model */
 	struct frond_span name;
+	struct frond_span model; /* spec 3.7, a model of the fabric file, or a GPU product label; len 0: the file's */
+};
+
+struct frond_topology { /* the links between the GPUs of a node */
+	uint32_t gpus;
+	uint8_t numa[FROND_GPUS_MAX];
+	uint16_t link_gbps[FROND_GPUS_MAX][FROND_GPUS_MAX]; /* GB/s; symmetric, 0: through PCIe or the host */
 };
 
 struct frond_pod { /* a bound pod that holds GPUs, ours or another scheduler's */
@@ -107,6 +118,12 @@ struct frond_pod { /* a bound pod that holds GPUs, ours or another scheduler's *
 	struct frond_span allocated; /* its gpu.scheduling/allocated; len 0: held by count, devices unknown */
 	struct frond_span name;      /* for the map: namespace/name of its gang, or its own */
 	struct frond_key gang;       /* zero: none, or not known */
+	uint32_t rank;               /* FROND_NONE: not known */
+	uint32_t flags;              /* enum frond_pod_flag */
+};
+
+enum frond_pod_flag {
+	FROND_POD_BUDGETED = 1, /* evicting it would violate a disruption budget */
 };
 
 struct frond_request {
@@ -118,6 +135,10 @@ struct frond_request {
 	uint32_t only_slot;     /* plan on this node only; FROND_NONE: anywhere */
 	uint32_t annotations;   /* entries in the pair array */
 	struct frond_span name; /* for sentences: namespace/name */
+	int64_t deadline_ms;    /* reserve(): tick() gives the places back when it is later; 0: never */
+	int32_t priority;
+	uint32_t reserved;
+	struct frond_span claim; /* the spec of its GpuClaim, JSON; len 0: none */
 };
 
 struct frond_member {
@@ -144,10 +165,11 @@ enum frond_outcome {
 enum frond_rule {
 	FROND_RULE_NONE = 0,
 	FROND_RULE_SINGLE_NODE = 1,
-	FROND_RULE_SAME_LEAF = 2,
-	FROND_RULE_COMPLETE_LEAF = 3,
-	FROND_RULE_ADJACENT_LEAVES = 4,
-	FROND_RULE_ADJACENT_SPINES = 5,
+	FROND_RULE_NVLINK_DOMAIN = 2, /* latency-sensitive gangs only */
+	FROND_RULE_SAME_LEAF = 3,
+	FROND_RULE_COMPLETE_LEAF = 4,
+	FROND_RULE_ADJACENT_LEAVES = 5,
+	FROND_RULE_ADJACENT_SPINES = 6,
 };
 
 enum frond_plan_flag {
@@ -155,7 +177,7 @@ enum frond_plan_flag {
 	FROND_PLAN_SHAPELESS = 2,      /* capacity suffices but never in the rule's shape: treated as Preferred */
 	FROND_PLAN_UNKNOWN_DOMAIN = 4, /* preferred-domain names nothing in the fabric */
 	FROND_PLAN_NO_TOPOLOGY = 8,    /* the cluster has no leaves: treated as Ignore */
-	FROND_PLAN_INEXACT = 16,       /* the exact search was too large; a good answer, not a proven one */
+	FROND_PLAN_BOUNDED = 16,       /* more than FROND_CANDIDATES were equal; the first ones were compared */
 };
 
 struct frond_plan {
@@ -170,16 +192,66 @@ struct frond_plan {
 struct frond_place {       /* parallel to the member array */
 	uint32_t slot;     /* FROND_NONE for a member without GPUs */
 	uint32_t gpu_mask; /* bit i: GPU i */
+	uint64_t ring;     /* the same GPUs in ring order, four bits each, the first in the lowest */
 };
 
 enum frond_verdict { FROND_HOLD = 1, FROND_GO = 2 };
+
+enum frond_gang_state {
+	FROND_GANG_GATHERING = 1, /* some members hold places, fewer than minMember, nothing is reserved */
+	FROND_GANG_PLANNED = 2,   /* every place is reserved, nobody has reached Permit */
+	FROND_GANG_RESERVED = 3,  /* members are arriving at Permit, or being bound */
+	FROND_GANG_BOUND = 4,     /* minMember or more are bound, nothing is reserved */
+	FROND_GANG_DEGRADED = 5,  /* was bound, and has lost members below minMember */
+};
+
+struct frond_gang {
+	uint32_t state; /* enum frond_gang_state */
+	uint32_t min_member;
+	uint32_t members; /* that hold a place */
+	uint32_t arrived; /* of them, reserved and at Permit */
+	uint32_t bound;
+	uint32_t lost; /* bound members that have gone since the gang was bound */
+	int32_t priority;
+	uint32_t reserved;
+	int64_t deadline_ms; /* 0: none */
+};
+
+struct frond_move { /* one member that changes its place */
+	struct frond_key pod;
+	uint32_t rank;
+	uint32_t from, to; /* slots */
+	uint32_t gpu_mask; /* there */
+	uint64_t ring;
+};
+
+struct frond_moves {
+	uint32_t
+		outcome; /* enum frond_outcome: placed when the moves restore the rule or open the hole (or none is needed) */
+	uint32_t flags; /* enum frond_plan_flag */
+	uint32_t count;
+	uint32_t lower_bound; /* no plan has fewer */
+};
+
+struct frond_victims {    /* what has to go; compared in this order, lower first */
+	uint32_t outcome; /* enum frond_outcome */
+	uint32_t count;   /* pods */
+	uint32_t budgets; /* pods whose disruption budget would be violated */
+	int32_t priority; /* highest among them */
+	uint32_t gangs;   /* gangs evicted, whole or in part */
+	uint32_t gpus;
+	struct frond_plan plan; /* where the gang goes then */
+};
 
 struct frond_stats {
 	uint64_t generation; /* grows with every change */
 	uint32_t nodes, nodes_without_leaf, leaves, spines;
 	uint32_t gpus, gpus_unhealthy, gpus_reserved, gpus_bound, gpus_by_count, gpus_free;
 	uint32_t pods, gangs;
-	uint64_t plans, placed, waiting, refused, relaxed, inexact;
+	uint64_t plans, placed, waiting, refused, relaxed;
+	uint64_t bounded;   /* plans for which more than FROND_CANDIDATES were equal */
+	uint64_t steps;     /* candidates compared */
+	uint64_t expired;   /* gangs whose reservation tick() gave back */
 	uint64_t conflicts; /* bound pods that claimed a GPU which had an owner: kept by count */
 };
 
@@ -213,6 +285,9 @@ struct frond_abi {
 	int32_t (*node_put)(frond_engine *engine, const struct frond_node *node, const struct frond_pair *labels,
 			    uint32_t label_count, const char *in, uint32_t in_len, char *text, uint32_t cap,
 			    uint32_t *len);
+	/* A link table as a node report gives it; equal tables share one id. */
+	int32_t (*topology_put)(frond_engine *engine, const struct frond_topology *topology, uint32_t *id, char *text,
+				uint32_t cap, uint32_t *len);
 	/* What pods held on the node is forgotten with it; put them again if it comes back. */
 	int32_t (*node_remove)(frond_engine *engine, uint32_t slot);
 	/* A pod that was reserved becomes bound; one that is unknown is entered. */
@@ -235,6 +310,12 @@ struct frond_abi {
 	/* Books a plan, all of it or nothing. FROND_STALE when a GPU or node is no longer to be had. */
 	int32_t (*reserve)(frond_engine *engine, const struct frond_request *request,
 			   const struct frond_member *members, const struct frond_place *places);
+	/* What a gang that holds something asks for (annotations, claim, minMember, priority): recover(), victims() and
+	 * defrag() go by it. FROND_UNKNOWN when nobody of it holds anything. */
+	int32_t (*gang_put)(frond_engine *engine, const struct frond_request *request,
+			    const struct frond_pair *annotations, const char *in, uint32_t in_len, char *text,
+			    uint32_t cap, uint32_t *len);
+	int32_t (*gang_get)(frond_engine *engine, const struct frond_key *gang, struct frond_gang *out);
 	/* A reserved member has reached Permit. FROND_GO once all of its gang have. */
 	int32_t (*permit)(frond_engine *engine, const struct frond_key *pod, uint32_t *verdict);
 	/* A reserved member is bound. */
@@ -243,6 +324,33 @@ struct frond_abi {
 	int32_t (*release)(frond_engine *engine, const struct frond_key *pod);
 	/* Gives back what members of the gang hold that are not bound; *pods: how many. */
 	int32_t (*release_gang)(frond_engine *engine, const struct frond_key *gang, uint32_t *pods);
+
+	/* Time has come to now_ms: gangs whose deadline has passed before all were bound give their unbound places back.
+	 * The keys of up to cap of them; call again while *count is cap. Not inside a what-if. */
+	int32_t (*tick)(frond_engine *engine, int64_t now_ms, struct frond_key *expired, uint32_t cap, uint32_t *count);
+
+	/* What if: everything that reserve, permit, confirm, release and release_gang do from here on is taken back by
+	 * undo(), to any depth. Cluster state may not change in between (FROND_BAD). */
+	int32_t (*what_if)(frond_engine *engine);
+	int32_t (*undo)(frond_engine *engine);
+
+	/* Pure: state in, ordered actions out; nothing is booked. moves has room for cap; FROND_SMALL: out->count says
+	 * how many. text: one sentence. */
+	/* A gang that has lost members (their node is down, or their GPU is unhealthy): spec 6. */
+	int32_t (*recover)(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
+			   struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text,
+			   uint32_t text_cap, uint32_t *len);
+	/* The fewest moves of members of other gangs after which this one fits: spec 7. */
+	int32_t (*defrag)(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
+			  const struct frond_pair *annotations, const char *in, uint32_t in_len,
+			  const struct frond_room *room, struct frond_moves *out, struct frond_move *moves,
+			  uint32_t cap, char *text, uint32_t text_cap, uint32_t *len);
+	/* Pods of lower priority that have to go so that this gang fits, and where it goes then: spec 7. */
+	int32_t (*victims)(frond_engine *engine, const struct frond_request *request,
+			   const struct frond_member *members, const struct frond_pair *annotations, const char *in,
+			   uint32_t in_len, const struct frond_room *room, struct frond_victims *out,
+			   struct frond_place *places, struct frond_key *pods, uint32_t cap, char *text,
+			   uint32_t text_cap, uint32_t *len);
 
 	/* What the pod's Binding carries: "KEY=VALUE\n" for each of the annotations of spec 3.6. */
 	int32_t (*binding)(frond_engine *engine, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len);

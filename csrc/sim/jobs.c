@@ -18,6 +18,7 @@ struct reading {
 
 static int32_t list_read(struct reading *reading);
 static int32_t entry_read(const struct reading *reading, uint32_t at, struct job *job);
+static int32_t claim_check(const struct reading *reading, uint32_t at, struct job *job);
 static int32_t removal_read(const struct reading *reading, uint32_t at, struct job *job);
 static int32_t name_read(const struct reading *reading, uint32_t at, struct job *job);
 static int32_t size_read(const struct reading *reading, uint32_t at, struct job *job);
@@ -48,6 +49,10 @@ int32_t jobs_read(const char *text, uint32_t len, struct jobs *out, struct compl
 void jobs_free(struct jobs *jobs)
 {
 	doc_free(&jobs->doc);
+	for (uint32_t i = 0; i < jobs->count; i++) {
+		free(jobs->list[i].claim_json);
+		free(jobs->list[i].claim);
+	}
 	free(jobs->list);
 	memset(jobs, 0, sizeof(*jobs));
 }
@@ -60,7 +65,7 @@ uint64_t jobs_gpus(const struct jobs *jobs, const struct job *job, uint32_t *out
 		int64_t gpus = job->gpus_each;
 		if (job->gpus_each == 0) {
 			struct complaint unused;
-			int32_t code = doc_whole(&jobs->doc, at, 1, FROND_GPUS_MAX, &gpus, &unused);
+			int32_t code = doc_whole(&jobs->doc, at, 0, FROND_GPUS_MAX, &gpus, &unused);
 			assert(code == FROND_OK); /* checked by jobs_read() */
 			at = jobs->doc.values[at].next;
 		}
@@ -104,20 +109,37 @@ static int32_t entry_read(const struct reading *reading, uint32_t at, struct job
 	uint32_t priority = doc_get(doc, at, "priority"), name = DOC_NONE;
 	if (removal != DOC_NONE)
 		return removal_read(reading, removal, job);
-	if (claim != DOC_NONE)
-		return complain(reading->complaint, doc->values[claim].key_line,
-				"%s: GpuClaim is not supported by this version yet; leave it out",
-				doc_path(doc, claim).text);
 	code = doc_need(doc, at, "name", &name, reading->complaint);
 	if (code == FROND_OK)
 		code = name_read(reading, name, job);
 	if (code == FROND_OK)
 		code = size_read(reading, at, job);
 	if (code == FROND_OK && priority != DOC_NONE) {
-		int64_t unused;
-		code = doc_whole(doc, priority, INT32_MIN, INT32_MAX, &unused, reading->complaint);
+		int64_t number = 0;
+		code = doc_whole(doc, priority, INT32_MIN, INT32_MAX, &number, reading->complaint);
+		job->priority = (int32_t)number;
 	}
+	if (code == FROND_OK && claim != DOC_NONE)
+		code = claim_check(reading, claim, job);
 	return code == FROND_OK ? annotations_read(reading, at, job) : code;
+}
+
+/* A claim is read from JSON, so it is written as such first; its complaints get the line where it begins. */
+static int32_t claim_check(const struct reading *reading, uint32_t at, struct job *job)
+{
+	const struct doc *doc = &reading->jobs->doc;
+	struct complaint wrong;
+	int32_t code = doc_map(doc, at, reading->complaint);
+	if (code != FROND_OK)
+		return code;
+	job->claim_json = doc_json(doc, at);
+	job->claim = calloc(1, sizeof(*job->claim));
+	if (job->claim_json == NULL || job->claim == NULL)
+		return complain(reading->complaint, 1, "document: out of memory");
+	if (claim_read(job->claim_json, (uint32_t)strlen(job->claim_json), job->claim, &wrong) == FROND_OK)
+		return FROND_OK;
+	return complain(reading->complaint, doc->values[at].key_line, "%s.%s",
+			doc_path(doc, doc->values[at].parent).text, wrong.text);
 }
 
 /* `{remove: NAME}`; which job that is, names_match() says. */
@@ -176,7 +198,7 @@ static int32_t gpus_read(const struct reading *reading, uint32_t at, struct job 
 	job->gpus_list = at;
 	int32_t code = FROND_OK;
 	for (uint32_t i = doc->values[at].first; i != DOC_NONE && code == FROND_OK; i = doc->values[i].next)
-		code = doc_whole(doc, i, 1, FROND_GPUS_MAX, &number, reading->complaint);
+		code = doc_whole(doc, i, 0, FROND_GPUS_MAX, &number, reading->complaint);
 	return code;
 }
 

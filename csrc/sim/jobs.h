@@ -6,6 +6,7 @@
 #ifndef FROND_SIM_JOBS_H
 #define FROND_SIM_JOBS_H
 
+#include "text/claim.h"
 #include "text/doc.h"
 
 struct job {
@@ -16,6 +17,9 @@ struct job {
 	uint32_t gpus_each;   /* of every member; 0: gpus_list says */
 	uint32_t gpus_list;   /* value in the document */
 	uint32_t annotations; /* value in the document; DOC_NONE: none */
+	int32_t priority;
+	char *claim_json;    /* the spec of its GpuClaim; NULL: none */
+	struct claim *claim; /* the same, read */
 };
 
 struct jobs {

@@ -3,20 +3,26 @@
  * frond-sim: the engine alone. A fabric and jobs in, a plan out (spec 11). This file reads the command line and the
  * files and turns outcomes into exit codes and lines.
  */
+#include "sim/bench.h"
+#include "sim/moves.h"
 #include "sim/options.h"
 #include "sim/plan.h"
+#include "sim/replay.h"
 #include "sim/source.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_PLANNED = 0, EXIT_INPUT = 2, EXIT_BROKEN = 3 };
+enum { EXIT_ANSWERED = 0, EXIT_INPUT = 2, EXIT_BROKEN = 3 };
 
-static int plan_verb(const struct options *options);
+static int jobs_verb(const struct options *options);
+static int replay_verb(const struct options *options);
+static int bench_verb(const struct options *options);
 static int32_t fabric_load(const struct options *options, struct source *source, struct fabricfile *fabric,
 			   struct complaint *complaint);
 static int32_t jobs_load(const char *path, struct jobs *jobs, struct complaint *complaint);
-static int plan_print(const struct options *options, struct planning *planning);
+static int answer_print(const struct options *options, const struct planning *planning, const struct failures *failures,
+			uint32_t job);
 static int bad_input(const char *file, const struct complaint *complaint);
 static int bad_program(const char *sentence);
 
@@ -28,22 +34,43 @@ int main(int argc, char *argv[])
 		fprintf(stderr, "frond-sim: %s\n", complaint.text);
 		return EXIT_INPUT;
 	}
-	if (options.verb == VERB_PLAN)
-		return plan_verb(&options);
-	if (options.verb == VERB_HELP)
+	switch (options.verb) {
+	case VERB_PLAN:
+	case VERB_RECOVER:
+	case VERB_DEFRAG:
+		return jobs_verb(&options);
+	case VERB_REPLAY:
+		return replay_verb(&options);
+	case VERB_BENCH:
+		return bench_verb(&options);
+	case VERB_HELP:
 		fputs(options_help, stdout);
-	else
+		break;
+	case VERB_VERSION:
 		printf("frond-sim, ABI %u\n", frond_abi_get()->version);
-	return fflush(stdout) == 0 ? EXIT_PLANNED : bad_program("cannot write to stdout");
+		break;
+	}
+	return fflush(stdout) == 0 ? EXIT_ANSWERED : bad_program("cannot write to stdout");
+}
+
+/* The job that defrag makes room for: the first entry that is called so. */
+static int32_t job_find(const struct jobs *jobs, const char *name, uint32_t *out, struct complaint *complaint)
+{
+	for (*out = 0; *out < jobs->count; ++*out)
+		if (jobs->list[*out].removes == FROND_NONE && strcmp(jobs->list[*out].name, name) == 0)
+			return FROND_OK;
+	return complain(complaint, 1, "there is no job \"%s\" in the jobs file", shown(name, strlen(name)).text);
 }
 
 /* Everything is read and checked before anything is planned, and nothing is printed unless all of it is. */
-static int plan_verb(const struct options *options)
+static int jobs_verb(const struct options *options)
 {
 	struct source source = {0};
 	struct fabricfile fabric = {0};
 	struct jobs jobs = {0};
+	struct failures failures = {0};
 	struct complaint complaint;
+	uint32_t job = FROND_NONE;
 	int status;
 	if (fabric_load(options, &source, &fabric, &complaint) != FROND_OK) {
 		status = bad_input(options->fabric != NULL ? options->fabric : "--cluster", &complaint);
@@ -51,6 +78,14 @@ static int plan_verb(const struct options *options)
 	}
 	if (jobs_load(options->jobs, &jobs, &complaint) != FROND_OK) {
 		status = bad_input(options->jobs, &complaint);
+		goto out;
+	}
+	if (options->fail != NULL && failures_read(options->fail, &fabric, &failures, &complaint) != FROND_OK) {
+		status = bad_input("--fail", &complaint);
+		goto out;
+	}
+	if (options->for_job != NULL && job_find(&jobs, options->for_job, &job, &complaint) != FROND_OK) {
+		status = bad_input("--for", &complaint);
 		goto out;
 	}
 	struct planning planning = {.fabric = &fabric,
@@ -62,12 +97,39 @@ static int plan_verb(const struct options *options)
 			strspn(options->cluster, " \t\r\n"); /* create() knows the form by its first word */
 		planning.fabric_len = (uint32_t)strlen(planning.fabric_text);
 	}
-	status = plan_print(options, &planning);
+	status = answer_print(options, &planning, &failures, job);
 out:
+	free(failures.list);
 	jobs_free(&jobs);
 	fabricfile_free(&fabric);
 	source_free(&source);
 	return status;
+}
+
+static int replay_verb(const struct options *options)
+{
+	struct source source = {0};
+	struct complaint complaint;
+	int status = EXIT_ANSWERED;
+	if (source_read(options->recording, &source, &complaint) != FROND_OK ||
+	    replay_run(source.text, source.len, stdout, &complaint) != FROND_OK)
+		status = bad_input(options->recording, &complaint);
+	source_free(&source);
+	if (status == EXIT_ANSWERED && fflush(stdout) != 0)
+		status = bad_program("cannot write to stdout");
+	return status;
+}
+
+/* Over a bound is an answer, not a failure of the program: the table says so. */
+static int bench_verb(const struct options *options)
+{
+	struct complaint complaint;
+	bool slow = false;
+	if (bench_run(options->bench_case, options->nodes, options->repeat, stdout, &slow, &complaint) != FROND_OK) {
+		fprintf(stderr, "frond-sim: %s\n", complaint.text);
+		return EXIT_INPUT;
+	}
+	return fflush(stdout) == 0 ? EXIT_ANSWERED : bad_program("cannot write to stdout");
 }
 
 static int32_t fabric_load(const struct options *options, struct source *source, struct fabricfile *fabric,
@@ -92,7 +154,8 @@ static int32_t jobs_load(const char *path, struct jobs *jobs, struct complaint *
 	return code;
 }
 
-static int plan_print(const struct options *options, struct planning *planning)
+static int answer_print(const struct options *options, const struct planning *planning, const struct failures *failures,
+			uint32_t job)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -101,11 +164,12 @@ static int plan_print(const struct options *options, struct planning *planning)
 	if (stream == NULL)
 		return bad_program("out of memory");
 	struct report report = {.stream = stream, .format = options->format, .fabric = planning->fabric};
-	planning->report = &report;
-	int32_t code = plan_run(planning, &complaint);
+	int32_t code = options->verb == VERB_PLAN      ? plan_run(planning, &report, &complaint)
+		       : options->verb == VERB_RECOVER ? recover_run(planning, failures, &report, &complaint)
+						       : defrag_run(planning, job, &report, &complaint);
 	bool whole = ferror(stream) == 0;
 	whole = fclose(stream) == 0 && whole;
-	int status = EXIT_PLANNED;
+	int status = EXIT_ANSWERED;
 	if (code != FROND_OK)
 		status = bad_program(complaint.text);
 	else if (!whole)

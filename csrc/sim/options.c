@@ -8,29 +8,59 @@
 const char options_help[] =
 	"frond-sim - where Frond would put jobs: a fabric and jobs in, a plan out, no cluster needed\n"
 	"\n"
-	"usage: frond-sim plan (--fabric FILE | --cluster LINE) --jobs FILE [-o json|text]\n"
+	"usage: frond-sim plan    CLUSTER --jobs FILE [-o json|text]\n"
+	"       frond-sim recover CLUSTER --jobs FILE --fail node-3,node-9/gpu-2 [-o json|text]\n"
+	"       frond-sim defrag  CLUSTER --jobs FILE --for JOB [-o json|text]\n"
+	"       frond-sim replay  RECORDING\n"
+	"       frond-sim bench   [--nodes N] [--case NAME] [--repeat N]\n"
 	"\n"
+	"CLUSTER is one of\n"
 	"  --fabric FILE   spines, leaves and nodes, YAML or JSON; - is stdin\n"
 	"  --cluster LINE  the same in one line, each number per parent: 'spine:2 leaf:4 node:4 gpu:8'\n"
+	"\n"
 	"  --jobs FILE     jobs in the order in which they come, YAML or JSON; - is stdin\n"
+	"  --fail LIST     nodes and GPUs that fail once the jobs run: the fewest moves that repair them\n"
+	"  --for JOB       all jobs but this one run: the fewest moves after which it fits\n"
 	"  -o FORMAT       json (default) or text\n"
+	"  --nodes N       nodes of the generated cluster (default 100000); --repeat N runs of each case (default "
+	"101)\n"
 	"  --help          this text\n"
 	"  --version       the version of the engine's ABI\n"
 	"\n"
-	"exit: 0 planned (a job that does not fit is an answer), 2 bad input or usage, with one line\n"
+	"exit: 0 answered (a job that does not fit is an answer), 2 bad input or usage, with one line\n"
 	"FILE:LINE: PATH: what is wrong, what is allowed; 3 the program is wrong\n";
 
-static int32_t plan_read(int argc, char *const argv[], struct options *out, struct complaint *complaint);
+#define BENCH_NODES  100000u
+#define BENCH_REPEAT 101u
+
+struct flag {
+	const char *name;
+	const char **value;
+};
+
+static int32_t flags_read(int argc, char *const argv[], const char *verb, const struct flag *flags, uint32_t count,
+			  struct options *out, struct complaint *complaint);
+static int32_t jobs_verb_read(int argc, char *const argv[], struct options *out, struct complaint *complaint);
+static int32_t replay_read(int argc, char *const argv[], struct options *out, struct complaint *complaint);
+static int32_t bench_read(int argc, char *const argv[], struct options *out, struct complaint *complaint);
 static const char *flag_value(const char *flag, const char *argument);
 static int32_t format_read(const char *value, struct options *out, struct complaint *complaint);
 static struct shown quoted(const char *text);
 
 int32_t options_read(int argc, char *const argv[], struct options *out, struct complaint *complaint)
 {
-	static const char *const later[] = {"recover", "defrag", "replay", "bench"};
+	static const struct {
+		const char *name;
+		enum sim_verb verb;
+		int32_t (*read)(int argc, char *const argv[], struct options *out, struct complaint *complaint);
+	} verbs[] = {{"plan", VERB_PLAN, jobs_verb_read},
+		     {"recover", VERB_RECOVER, jobs_verb_read},
+		     {"defrag", VERB_DEFRAG, jobs_verb_read},
+		     {"replay", VERB_REPLAY, replay_read},
+		     {"bench", VERB_BENCH, bench_read}};
 	memset(out, 0, sizeof(*out));
 	if (argc < 2)
-		return complain(complaint, 0, "a verb is missing; use plan" HINT);
+		return complain(complaint, 0, "a verb is missing; use plan, recover, defrag, replay or bench" HINT);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		out->verb = VERB_HELP;
 		return FROND_OK;
@@ -39,24 +69,19 @@ int32_t options_read(int argc, char *const argv[], struct options *out, struct c
 		out->verb = VERB_VERSION;
 		return FROND_OK;
 	}
-	if (strcmp(argv[1], "plan") == 0)
-		return plan_read(argc, argv, out, complaint);
-	for (uint32_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-		if (strcmp(argv[1], later[i]) == 0)
-			return complain(complaint, 0, "%s is not in this version; use plan" HINT, later[i]);
-	}
-	return complain(complaint, 0, "\"%s\" is not a verb; use plan" HINT, quoted(argv[1]).text);
+	for (uint32_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (strcmp(argv[1], verbs[i].name) == 0) {
+			out->verb = verbs[i].verb;
+			return verbs[i].read(argc, argv, out, complaint);
+		}
+	return complain(complaint, 0, "\"%s\" is not a verb; use plan, recover, defrag, replay or bench" HINT,
+			quoted(argv[1]).text);
 }
 
-static int32_t plan_read(int argc, char *const argv[], struct options *out, struct complaint *complaint)
+/* "FLAG VALUE" and "FLAG=VALUE" from argv[2] on, each once. --help makes it the verb help. */
+static int32_t flags_read(int argc, char *const argv[], const char *verb, const struct flag *flags, uint32_t count,
+			  struct options *out, struct complaint *complaint)
 {
-	const char *format = NULL;
-	struct {
-		const char *flag;
-		const char **value;
-	} flags[] = {{"--fabric", &out->fabric}, {"--cluster", &out->cluster}, {"--jobs", &out->jobs}, {"-o", &format}};
-
-	out->verb = VERB_PLAN;
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			out->verb = VERB_HELP;
@@ -64,26 +89,89 @@ static int32_t plan_read(int argc, char *const argv[], struct options *out, stru
 		}
 		uint32_t f = 0;
 		const char *value = NULL;
-		while (f < sizeof(flags) / sizeof(flags[0]) && (value = flag_value(flags[f].flag, argv[i])) == NULL)
+		while (f < count && (value = flag_value(flags[f].name, argv[i])) == NULL)
 			f++;
 		if (value == NULL)
-			return complain(complaint, 0, "\"%s\" is not a flag of plan" HINT, quoted(argv[i]).text);
+			return complain(complaint, 0, "\"%s\" is not a flag of %s" HINT, quoted(argv[i]).text, verb);
 		if (*value == '\0' && i + 1 == argc)
-			return complain(complaint, 0, "%s needs a value" HINT, flags[f].flag);
+			return complain(complaint, 0, "%s needs a value" HINT, flags[f].name);
 		if (*flags[f].value != NULL)
-			return complain(complaint, 0, "%s is given twice" HINT, flags[f].flag);
+			return complain(complaint, 0, "%s is given twice" HINT, flags[f].name);
 		*flags[f].value = *value == '\0' ? argv[++i] : value + 1;
 	}
+	return FROND_OK;
+}
+
+/* plan, recover and defrag: a cluster and jobs, and what each verb wants besides. */
+static int32_t jobs_verb_read(int argc, char *const argv[], struct options *out, struct complaint *complaint)
+{
+	const char *format = NULL, *verb = argv[1];
+	struct flag flags[] = {{"--fabric", &out->fabric},
+			       {"--cluster", &out->cluster},
+			       {"--jobs", &out->jobs},
+			       {"-o", &format},
+			       {"--fail", &out->fail}};
+	uint32_t count = 4 + (out->verb != VERB_PLAN);
+	if (out->verb == VERB_DEFRAG)
+		flags[4] = (struct flag){"--for", &out->for_job};
+	int32_t code = flags_read(argc, argv, verb, flags, count, out, complaint);
+	if (code != FROND_OK || out->verb == VERB_HELP)
+		return code;
 	if (format != NULL && format_read(format, out, complaint) != FROND_OK)
 		return FROND_BAD;
 	if ((out->fabric == NULL) == (out->cluster == NULL))
-		return complain(complaint, 0, "plan needs either --fabric or --cluster%s" HINT,
+		return complain(complaint, 0, "%s needs either --fabric or --cluster%s" HINT, verb,
 				out->fabric == NULL ? "" : ", not both");
 	if (out->jobs == NULL)
-		return complain(complaint, 0, "plan needs --jobs" HINT);
+		return complain(complaint, 0, "%s needs --jobs" HINT, verb);
+	if (out->verb != VERB_PLAN && *flags[4].value == NULL)
+		return complain(complaint, 0, "%s needs %s" HINT, verb, flags[4].name);
 	if (out->fabric != NULL && strcmp(out->fabric, "-") == 0 && strcmp(out->jobs, "-") == 0)
 		return complain(complaint, 0, "--fabric and --jobs cannot both be stdin" HINT);
 	return FROND_OK;
+}
+
+static int32_t replay_read(int argc, char *const argv[], struct options *out, struct complaint *complaint)
+{
+	for (int i = 2; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			out->verb = VERB_HELP;
+			return FROND_OK;
+		}
+	if (argc != 3)
+		return complain(complaint, 0, "replay needs one recording" HINT);
+	out->recording = argv[2];
+	return FROND_OK;
+}
+
+static int32_t number_read(const char *flag, const char *value, uint32_t least, uint32_t most, uint32_t *out,
+			   struct complaint *complaint)
+{
+	uint64_t number = 0;
+	size_t digits = value == NULL ? 0 : strspn(value, "0123456789");
+	if (value == NULL)
+		return FROND_OK;
+	for (size_t i = 0; i < digits && i < 10; i++)
+		number = number * 10 + (uint64_t)(value[i] - '0');
+	if (digits == 0 || digits > 9 || value[digits] != '\0' || number < least || number > most)
+		return complain(complaint, 0, "%s must be a number between %u and %u, got \"%s\"" HINT, flag, least,
+				most, quoted(value).text);
+	*out = (uint32_t)number;
+	return FROND_OK;
+}
+
+static int32_t bench_read(int argc, char *const argv[], struct options *out, struct complaint *complaint)
+{
+	const char *nodes = NULL, *repeat = NULL;
+	const struct flag flags[] = {{"--nodes", &nodes}, {"--case", &out->bench_case}, {"--repeat", &repeat}};
+	int32_t code = flags_read(argc, argv, "bench", flags, 3, out, complaint);
+	out->nodes = BENCH_NODES;
+	out->repeat = BENCH_REPEAT;
+	if (code == FROND_OK)
+		code = number_read("--nodes", nodes, 4096, FROND_NODES_MAX, &out->nodes, complaint);
+	if (code == FROND_OK)
+		code = number_read("--repeat", repeat, 1, 100000, &out->repeat, complaint);
+	return code;
 }
 
 /* What follows the flag in "FLAG" or "FLAG=VALUE"; NULL when the argument is another. */

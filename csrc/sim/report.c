@@ -9,7 +9,7 @@
 static void placed_json(const struct report *report, const struct answer_placed *answer);
 static void placed_text(const struct report *report, const struct answer_placed *answer);
 static void member_json(const struct report *report, uint32_t rank, const struct frond_place *place);
-static void spread_sort(const struct report *report, const struct answer_placed *answer);
+static uint32_t spread_sort(const struct report *report, const struct answer_placed *answer);
 static void string_json(FILE *stream, const char *text);
 static const char *rule_name(uint32_t rule);
 static const char *spine_of(const struct report *report, uint32_t leaf);
@@ -51,6 +51,45 @@ void report_end(struct report *report)
 		fputs("\n]}\n", report->stream);
 }
 
+void report_moves_begin(struct report *report)
+{
+	if (report->format == FORMAT_JSON)
+		fputs("{\"moves\": [", report->stream);
+}
+
+void report_move(struct report *report, const char *job, uint32_t rank, uint32_t from, uint32_t to)
+{
+	FILE *stream = report->stream;
+	const char *source = report->fabric->nodes[from].name, *target = report->fabric->nodes[to].name;
+	if (report->format == FORMAT_TEXT) {
+		fprintf(stream, "%s rank %" PRIu32 ": %s to %s\n", job, rank, source, target);
+		report->answers++;
+		return;
+	}
+	fputs(report->answers++ == 0 ? "{\"job\": " : ", {\"job\": ", stream);
+	string_json(stream, job);
+	fprintf(stream, ", \"rank\": %" PRIu32 ", \"from\": ", rank);
+	string_json(stream, source);
+	fputs(", \"to\": ", stream);
+	string_json(stream, target);
+	fputs("}", stream);
+}
+
+void report_moves_end(struct report *report, uint32_t lower_bound)
+{
+	if (report->format == FORMAT_JSON)
+		fprintf(report->stream, "], \"lowerBound\": %" PRIu32 "}\n", lower_bound);
+	else
+		fprintf(report->stream, "%" PRIu32 " move%s; fewer than %" PRIu32 " are not possible\n",
+			report->answers, report->answers == 1 ? "" : "s", lower_bound);
+}
+
+void report_note(struct report *report, const char *job, const char *text, uint32_t len)
+{
+	(void)report;
+	fprintf(stderr, "%s: %.*s\n", job, (int)len, text);
+}
+
 static void placed_json(const struct report *report, const struct answer_placed *answer)
 {
 	FILE *stream = report->stream;
@@ -59,9 +98,10 @@ static void placed_json(const struct report *report, const struct answer_placed 
 	fprintf(stream, ", \"placed\": true, \"rule\": \"%s\", \"relaxed\": %s", rule_name(answer->plan->rule),
 		(answer->plan->flags & FROND_PLAN_RELAXED) != 0 ? "true" : "false");
 
-	spread_sort(report, answer);
-	const char *before = ", \"spines\": [";
-	for (uint32_t i = 0, last = FROND_NONE; i < answer->members; i++) {
+	uint32_t placed = spread_sort(report, answer);
+	fputs(", \"spines\": [", stream);
+	const char *before = "";
+	for (uint32_t i = 0, last = FROND_NONE; i < placed; i++) {
 		uint32_t spine = report->fabric->leaves[answer->scratch[i] >> 32].spine;
 		if (spine == last)
 			continue;
@@ -70,8 +110,9 @@ static void placed_json(const struct report *report, const struct answer_placed 
 		before = ", ";
 		last = spine;
 	}
-	before = "], \"leaves\": [";
-	for (uint32_t i = 0, last = FROND_NONE; i < answer->members; i++) {
+	fputs("], \"leaves\": [", stream);
+	before = "";
+	for (uint32_t i = 0, last = FROND_NONE; i < placed; i++) {
 		uint32_t leaf = (uint32_t)(answer->scratch[i] >> 32);
 		if (leaf == last)
 			continue;
@@ -80,8 +121,11 @@ static void placed_json(const struct report *report, const struct answer_placed 
 		before = ", ";
 		last = leaf;
 	}
-	before = "], \"members\": [";
+	fputs("], \"members\": [", stream);
+	before = "";
 	for (uint32_t rank = 0; rank < answer->members; rank++) {
+		if (answer->places[rank].slot == FROND_NONE)
+			continue; /* without GPUs: upstream's to place */
 		fputs(before, stream);
 		member_json(report, rank, &answer->places[rank]);
 		before = ", ";
@@ -101,10 +145,9 @@ static void member_json(const struct report *report, uint32_t rank, const struct
 		 report->fabric->leaves[node->leaf].name);
 	string_json(stream, domain);
 	const char *before = ", \"gpus\": [";
-	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++) {
-		if ((place->gpu_mask >> gpu & 1) == 0)
-			continue;
-		fprintf(stream, "%s%" PRIu32, before, gpu);
+	uint32_t count = (uint32_t)__builtin_popcount(place->gpu_mask);
+	for (uint32_t i = 0; i < count; i++) {
+		fprintf(stream, "%s%" PRIu32, before, (uint32_t)(place->ring >> 4 * i & 15));
 		before = ",";
 	}
 	fputs("]}", stream);
@@ -122,21 +165,20 @@ static void placed_text(const struct report *report, const struct answer_placed 
 		answer->members, plan->nodes, plan->leaves, plan->spines);
 	int width = 0;
 	for (uint32_t rank = 0; rank < answer->members; rank++) {
-		int len = (int)strlen(report->fabric->nodes[answer->places[rank].slot].name);
+		uint32_t slot = answer->places[rank].slot;
+		int len = slot == FROND_NONE ? 0 : (int)strlen(report->fabric->nodes[slot].name);
 		width = len > width ? len : width;
 	}
-	spread_sort(report, answer);
-	for (uint32_t i = 0, last = FROND_NONE; i < answer->members; i++) {
+	uint32_t placed = spread_sort(report, answer);
+	for (uint32_t i = 0, last = FROND_NONE; i < placed; i++) {
 		uint32_t leaf = (uint32_t)(answer->scratch[i] >> 32), rank = (uint32_t)answer->scratch[i];
 		const struct frond_place *place = &answer->places[rank];
 		if (leaf != last)
 			fprintf(stream, "  %s/%s\n", spine_of(report, leaf), report->fabric->leaves[leaf].name);
 		last = leaf;
 		fprintf(stream, "  %6" PRIu32 "  %-*s  gpus", rank, width, report->fabric->nodes[place->slot].name);
-		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++) {
-			if ((place->gpu_mask >> gpu & 1) != 0)
-				fprintf(stream, " %" PRIu32, gpu);
-		}
+		for (uint32_t j = 0; j < (uint32_t)__builtin_popcount(place->gpu_mask); j++)
+			fprintf(stream, " %" PRIu32, (uint32_t)(place->ring >> 4 * j & 15));
 		fputs("\n", stream);
 	}
 }
@@ -147,14 +189,18 @@ static int number_compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* scratch: leaf << 32 | rank, ascending, so leaves come in fabric order and ranks in order inside each. */
-static void spread_sort(const struct report *report, const struct answer_placed *answer)
+/* scratch: leaf << 32 | rank, ascending, so leaves come in fabric order and ranks in order inside each. Returns how many
+ * members have a place. */
+static uint32_t spread_sort(const struct report *report, const struct answer_placed *answer)
 {
+	uint32_t placed = 0;
 	for (uint32_t rank = 0; rank < answer->members; rank++) {
-		uint32_t leaf = report->fabric->nodes[answer->places[rank].slot].leaf;
-		answer->scratch[rank] = (uint64_t)leaf << 32 | rank;
+		uint32_t slot = answer->places[rank].slot;
+		if (slot != FROND_NONE)
+			answer->scratch[placed++] = (uint64_t)report->fabric->nodes[slot].leaf << 32 | rank;
 	}
-	qsort(answer->scratch, answer->members, sizeof(*answer->scratch), number_compare);
+	qsort(answer->scratch, placed, sizeof(*answer->scratch), number_compare);
+	return placed;
 }
 
 /* A name, a domain or a sentence: escaped it is at most six times as long. */
@@ -172,6 +218,7 @@ static const char *rule_name(uint32_t rule)
 	static const char *const names[] = {
 		[FROND_RULE_NONE] = "none",
 		[FROND_RULE_SINGLE_NODE] = "single node",
+		[FROND_RULE_NVLINK_DOMAIN] = "nvlink domain",
 		[FROND_RULE_SAME_LEAF] = "same leaf",
 		[FROND_RULE_COMPLETE_LEAF] = "complete leaf",
 		[FROND_RULE_ADJACENT_LEAVES] = "adjacent leaves",

@@ -30,4 +30,11 @@ void report_placed(struct report *report, const struct answer_placed *answer);
 void report_refused(struct report *report, const char *name, const char *reason);
 void report_end(struct report *report);
 
+/* Moves, for recover and defrag; from and to are indices of nodes in the fabric. */
+void report_moves_begin(struct report *report);
+void report_move(struct report *report, const char *job, uint32_t rank, uint32_t from, uint32_t to);
+void report_moves_end(struct report *report, uint32_t lower_bound);
+/* Why there are none: a line on stderr, so that the answer keeps its form. */
+void report_note(struct report *report, const char *job, const char *text, uint32_t len);
+
 #endif

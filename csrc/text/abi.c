@@ -9,7 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NODE_LINE "spine:" /* a fabric that starts so is the one-line form */
+#define NODE_LINE    "spine:" /* a fabric that starts so is the one-line form */
+#define GPU_PRODUCT  "nvidia.com/gpu.product"
+#define NAME_BYTES   40u    /* of a name, on average, where the caller does not say */
+#define LABELS_MAX   16384u /* different names of gangs that the map can show */
+#define LABEL_BYTES  56u
+#define TABLES_LEAST 4096u /* bytes of GPU-set tables */
 
 /* ---- helpers -------------------------------------------------------------------------------------------------------- */
 
@@ -38,12 +43,19 @@ static void drop_label(void *context, uint32_t label)
 	names_drop(context, label);
 }
 
+/* Inside a what-if nothing is given up for good. */
+static void keep_label(void *context, uint32_t label)
+{
+	(void)context;
+	(void)label;
+}
+
 static uint32_t hold_label(struct frond_engine *engine, const char *in, struct frond_span span)
 {
 	/* Without room for it the map shows no name; that is no reason to refuse a booking. */
 	if (span.len == 0)
 		return FROND_NONE;
-	return names_hold(&engine->names, in + span.off, span.len);
+	return names_hold(&engine->labels, in + span.off, span.len);
 }
 
 static void build(struct frond_engine *engine)
@@ -104,18 +116,24 @@ static struct frond_engine *layout(struct arena *arena, const struct frond_limit
 	struct frond_engine *engine = arena_take(arena, 1, sizeof *engine);
 	if (engine == NULL)
 		engine = scratch;
-	uint32_t name_cap = 4 * limits->nodes + limits->pods + 16;
-	uint32_t bytes = limits->text_bytes != 0 ? limits->text_bytes : 64 * (limits->nodes + limits->pods);
-	core_layout(&engine->core, arena, limits->nodes, limits->pods);
+	uint32_t domains = (uint32_t)(FABRIC_LEAVES(limits->nodes) + FABRIC_SPINES(limits->nodes)) + limits->nodes / 4;
+	uint32_t name_cap = limits->nodes + domains, label_cap = min_u32(limits->pods, LABELS_MAX);
+	uint32_t bytes = limits->text_bytes != 0 ? limits->text_bytes : NAME_BYTES * name_cap;
+	core_layout(&engine->core, arena, limits);
 	names_layout(&engine->names, arena, name_cap, bytes);
+	names_layout(&engine->labels, arena, label_cap, LABEL_BYTES * label_cap);
 	tree_layout(&engine->tree, arena, &engine->names, limits->nodes, name_cap);
+	recover_layout(&engine->recover, arena, limits->nodes, limits->pods);
+	victims_layout(&engine->victims, arena, limits->nodes, limits->pods);
+	defrag_layout(&engine->defrag, arena, limits->nodes, limits->pods);
 	return engine;
 }
 
 static uint64_t abi_size_of(const struct frond_limits *limits)
 {
 	if (limits->nodes < 1 || limits->nodes > FROND_NODES_MAX || limits->pods < 1 || limits->pods > (1u << 24) ||
-	    limits->text_bytes > (1u << 30) || limits->reserved != 0)
+	    limits->text_bytes > (1u << 30) || limits->table_bytes > (1u << 30) ||
+	    (limits->table_bytes != 0 && limits->table_bytes < TABLES_LEAST))
 		return 0;
 	struct frond_engine scratch = {.args = {.core_path = ""}};
 	struct arena arena = {.base = NULL};
@@ -133,10 +151,12 @@ static int32_t load_fabric(struct frond_engine *engine, const char *fabric, uint
 	if (code != FROND_OK)
 		return fail_complaint(&complaint, text, cap, len);
 	code = tree_load(&engine->tree, &file);
+	if (code == FROND_OK)
+		code = machines_load(&engine->machines, &file);
 	fabricfile_free(&file);
 	if (code != FROND_OK)
-		return fail(code, "the fabric has more nodes, leaves or names than the engine's limits", text, cap,
-			    len);
+		return fail(code, "the fabric has more nodes, leaves, names or models than the engine's limits", text,
+			    cap, len);
 	return FROND_OK;
 }
 
@@ -154,11 +174,17 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 	struct complaint complaint;
 	if (args_read(args, args_len, &decoded, &complaint) != FROND_OK)
 		return fail_complaint(&complaint, text, cap, len);
-	memset(mem, 0, size);
 	struct arena arena = {.base = mem};
 	struct frond_engine *engine = layout(&arena, limits, NULL);
 	engine->args = decoded;
 	engine->tree.two_levels = decoded.spine_label[0] != 0;
+	const char *labels[LEVELS] = {engine->args.domain_label, engine->args.leaf_label, engine->args.spine_label,
+				      engine->args.core_label};
+	for (uint32_t level = 0; level < LEVELS; level++) {
+		engine->last[level] = FROND_NONE;
+		engine->levels[level] =
+			(struct level_key){.label = labels[level], .len = (uint32_t)strlen(labels[level])};
+	}
 	if (fabric_len > 0) {
 		int32_t code = load_fabric(engine, fabric, fabric_len, text, cap, len);
 		if (code != FROND_OK)
@@ -170,22 +196,6 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 
 /* ---- cluster state --------------------------------------------------------------------------------------------------------- */
 
-static uint32_t hold_label_value(struct frond_engine *engine, const char *label, const struct frond_pair *labels,
-				 uint32_t count, const char *in, bool *full)
-{
-	uint32_t key_len = (uint32_t)strlen(label);
-	for (uint32_t i = 0; i < count && key_len > 0; i++) {
-		if (labels[i].key.len != key_len || memcmp(in + labels[i].key.off, label, key_len) != 0)
-			continue;
-		if (labels[i].value.len == 0)
-			return FROND_NONE;
-		uint32_t id = names_hold(&engine->names, in + labels[i].value.off, labels[i].value.len);
-		*full |= id == FROND_NONE;
-		return id;
-	}
-	return FROND_NONE;
-}
-
 static int32_t check_node(const struct frond_engine *engine, const struct frond_node *node,
 			  const struct frond_pair *labels, uint32_t label_count, const char *in, uint32_t in_len,
 			  struct complaint *complaint)
@@ -195,23 +205,87 @@ static int32_t check_node(const struct frond_engine *engine, const struct frond_
 				node->slot, engine->core.node_cap);
 	if (!span_inside(node->name, in_len) || node->name.len == 0 || node->name.len > FROND_NAME_MAX)
 		return complain(complaint, 0, "a node's name must have 1 to %u bytes", FROND_NAME_MAX);
-	struct shown name = shown(in + node->name.off, node->name.len);
+	const char *name = in + node->name.off;
 	if (node->gpus > FROND_GPUS_MAX)
-		return complain(complaint, 0, "node %s has %" PRIu32 " GPUs, at most %u are possible", name.text,
-				node->gpus, FROND_GPUS_MAX);
+		return complain(complaint, 0, "node %s has %" PRIu32 " GPUs, at most %u are possible",
+				shown(name, node->name.len).text, node->gpus, FROND_GPUS_MAX);
 	if (node->unhealthy_mask >> node->gpus != 0 ||
-	    (node->flags & ~(uint32_t)(FROND_NODE_CORDONED | FROND_NODE_DOWN)) != 0 || node->reserved != 0)
-		return complain(complaint, 0, "node %s: unhealthy GPUs or flags that it cannot have", name.text);
-	uint32_t known = names_find(&engine->names, in + node->name.off, node->name.len);
-	if (known != FROND_NONE && engine->tree.slot_of[known] != FROND_NONE &&
-	    engine->tree.slot_of[known] != node->slot)
-		return complain(complaint, 0, "node %s is in slot %" PRIu32 " already", name.text,
-				engine->tree.slot_of[known]);
+	    (node->flags & ~(uint32_t)(FROND_NODE_CORDONED | FROND_NODE_DOWN)) != 0)
+		return complain(complaint, 0, "node %s: unhealthy GPUs or flags that it cannot have",
+				shown(name, node->name.len).text);
+	if (!span_inside(node->model, in_len) ||
+	    (node->topology != FROND_NONE && (node->topology >= engine->core.set_count ||
+					      gpuset_gpus(engine->core.sets[node->topology]) != node->gpus)))
+		return complain(complaint, 0,
+				"node %s: topology %" PRIu32 " is not known, or not of a node with %" PRIu32 " GPUs",
+				shown(name, node->name.len).text, node->topology, node->gpus);
 	for (uint32_t i = 0; i < label_count; i++)
 		if (!span_inside(labels[i].key, in_len) || !span_inside(labels[i].value, in_len) ||
 		    labels[i].value.len > FROND_NAME_MAX)
-			return complain(complaint, 0, "node %s: a label that is too long", name.text);
+			return complain(complaint, 0, "node %s: a label that is too long",
+					shown(name, node->name.len).text);
 	return FROND_OK;
+}
+
+/* What the node's labels say of its place: domain, leaf, spine, core. */
+static bool hold_levels(struct frond_engine *engine, uint32_t slot, const struct frond_pair *labels, uint32_t count,
+			const char *in, struct tree_node *out)
+{
+	/* Mostly a node says what it said before, or what the node before it said. */
+	const struct tree_node *mine = &engine->tree.nodes[slot];
+	uint32_t before[LEVELS] = {mine->domain, mine->leaf, mine->spine, mine->core};
+	uint32_t *ids[LEVELS] = {&out->domain, &out->leaf, &out->spine, &out->core};
+	out->domain = out->leaf = out->spine = out->core = FROND_NONE;
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t level = 0; level < LEVELS; level++) {
+			const struct level_key *key = &engine->levels[level];
+			if (labels[i].key.len != key->len || *ids[level] != FROND_NONE || labels[i].value.len == 0 ||
+			    key->len == 0 || memcmp(in + labels[i].key.off, key->label, key->len) != 0)
+				continue;
+			const char *value = in + labels[i].value.off;
+			uint32_t len = labels[i].value.len, *last = &engine->last[level];
+			if (names_again(&engine->names, before[level], value, len))
+				*ids[level] = before[level];
+			else if (names_again(&engine->names, *last, value, len))
+				*ids[level] = *last;
+			else
+				*ids[level] = names_hold(&engine->names, value, len);
+			if (*ids[level] == FROND_NONE)
+				return false;
+			*last = *ids[level];
+		}
+	return true;
+}
+
+static void drop_node_names(struct frond_engine *engine, const struct tree_node *node)
+{
+	names_drop(&engine->names, node->name);
+	names_drop(&engine->names, node->domain);
+	names_drop(&engine->names, node->leaf);
+	names_drop(&engine->names, node->spine);
+	names_drop(&engine->names, node->core);
+}
+
+/* The link table: as reported, else by the model that is named, else the file's, else the product label. */
+static int32_t find_topology(struct frond_engine *engine, const struct frond_node *node,
+			     const struct frond_pair *labels, uint32_t label_count, const char *in, uint32_t name,
+			     uint32_t *id)
+{
+	struct machines *machines = &engine->machines;
+	uint32_t model = FROND_NONE, file = name == FROND_NONE ? FROND_NONE : engine->tree.file_node[name];
+	if (node->topology != FROND_NONE) {
+		*id = node->topology;
+		return FROND_OK;
+	}
+	if (node->model.len > 0)
+		model = machines_find(machines, in + node->model.off, node->model.len, node->gpus);
+	else if (file != FROND_NONE)
+		model = engine->tree.file_node_model[file];
+	for (uint32_t i = 0; i < label_count && model == FROND_NONE && node->model.len == 0; i++)
+		if (labels[i].key.len == sizeof GPU_PRODUCT - 1 &&
+		    memcmp(in + labels[i].key.off, GPU_PRODUCT, sizeof GPU_PRODUCT - 1) == 0)
+			model = machines_find(machines, in + labels[i].value.off, labels[i].value.len, node->gpus);
+	return machines_table(machines, &engine->core, model, node->gpus, id);
 }
 
 static int32_t abi_node_put(frond_engine *engine, const struct frond_node *node, const struct frond_pair *labels,
@@ -219,26 +293,71 @@ static int32_t abi_node_put(frond_engine *engine, const struct frond_node *node,
 			    uint32_t *len)
 {
 	struct complaint complaint;
+	uint32_t topology = 0;
 	*len = 0;
+	if (engine->core.undo.depth > 0)
+		return fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
 	if (check_node(engine, node, labels, label_count, in, in_len, &complaint) != FROND_OK)
 		return fail_complaint(&complaint, text, cap, len);
-	bool full = false;
 	struct tree_node entry = {.uplink_gbps = node->uplink_gbps};
-	entry.leaf = hold_label_value(engine, engine->args.leaf_label, labels, label_count, in, &full);
-	entry.spine = hold_label_value(engine, engine->args.spine_label, labels, label_count, in, &full);
-	entry.name = names_hold(&engine->names, in + node->name.off, node->name.len);
-	if (full || entry.name == FROND_NONE) {
-		names_drop(&engine->names, entry.leaf);
-		names_drop(&engine->names, entry.spine);
-		names_drop(&engine->names, entry.name);
+	bool held = hold_levels(engine, node->slot, labels, label_count, in, &entry);
+	entry.name = engine->tree.nodes[node->slot].name;
+	if (!names_again(&engine->names, entry.name, in + node->name.off, node->name.len))
+		entry.name = names_hold(&engine->names, in + node->name.off, node->name.len);
+	uint32_t other = entry.name == FROND_NONE ? FROND_NONE : engine->tree.slot_of[entry.name];
+	if (other != FROND_NONE && other != node->slot) {
+		complain(&complaint, 0, "node %s is in slot %" PRIu32 " already",
+			 shown(in + node->name.off, node->name.len).text, other);
+		drop_node_names(engine, &entry);
+		return fail_complaint(&complaint, text, cap, len);
+	}
+	if (!held || entry.name == FROND_NONE) {
+		drop_node_names(engine, &entry);
 		return fail(FROND_LIMIT, "no room for further names of nodes and domains", text, cap, len);
+	}
+	if (find_topology(engine, node, labels, label_count, in, entry.name, &topology) != FROND_OK) {
+		drop_node_names(engine, &entry);
+		return fail(FROND_LIMIT, "no room for further link tables of nodes", text, cap, len);
 	}
 	uint32_t uplink = tree_put(&engine->tree, node->slot, &entry);
 	core_node_put(&engine->core, node->slot,
-		      &(struct node){.gpus = node->gpus,
-				     .unhealthy = node->unhealthy_mask,
-				     .flags = node->flags,
+		      &(struct node){.gpus = (uint8_t)node->gpus,
+				     .topology = (uint16_t)topology,
+				     .unhealthy = (uint16_t)node->unhealthy_mask,
+				     .flags = (uint8_t)node->flags,
 				     .uplink_gbps = uplink});
+	return FROND_OK;
+}
+
+static int32_t abi_topology_put(frond_engine *engine, const struct frond_topology *topology, uint32_t *id, char *text,
+				uint32_t cap, uint32_t *len)
+{
+	*len = 0;
+	if (topology->gpus > FROND_GPUS_MAX)
+		return fail(FROND_BAD, "topology.gpus: at most 16 GPUs are possible", text, cap, len);
+	struct topology table = {.gpus = topology->gpus};
+	struct complaint complaint;
+	for (uint32_t i = 0; i < FROND_GPUS_MAX; i++) {
+		table.numa[i] = topology->numa[i];
+		if (i >= topology->gpus && topology->numa[i] != 0) {
+			complain(&complaint, 0,
+				 "topology.numa[%" PRIu32 "]: must be 0, there are %" PRIu32 " GPUs, got %u", i,
+				 topology->gpus, (unsigned)topology->numa[i]);
+			return fail_complaint(&complaint, text, cap, len);
+		}
+		for (uint32_t j = 0; j < FROND_GPUS_MAX; j++) {
+			uint16_t link = topology->link_gbps[i][j];
+			table.link_gbps[i][j] = link;
+			bool inside = i < topology->gpus && j < topology->gpus && i != j;
+			if (link == topology->link_gbps[j][i] && (inside || link == 0))
+				continue;
+			complain(&complaint, 0, "topology.linkGbps[%" PRIu32 "][%" PRIu32 "]: must be %s, got %u", i, j,
+				 inside ? "the same in both directions" : "0", (unsigned)link);
+			return fail_complaint(&complaint, text, cap, len);
+		}
+	}
+	if (core_topology(&engine->core, &table, id) != FROND_OK)
+		return fail(FROND_LIMIT, "no room for further link tables of nodes", text, cap, len);
 	return FROND_OK;
 }
 
@@ -246,7 +365,9 @@ static int32_t abi_node_remove(frond_engine *engine, uint32_t slot)
 {
 	if (slot >= engine->core.node_cap || !engine->core.nodes[slot].present)
 		return FROND_UNKNOWN;
-	core_node_remove(&engine->core, slot, drop_label, &engine->names);
+	if (engine->core.undo.depth > 0)
+		return FROND_BAD;
+	core_node_remove(&engine->core, slot, drop_label, &engine->labels);
 	tree_remove(&engine->tree, slot);
 	return FROND_OK;
 }
@@ -284,7 +405,14 @@ static int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, co
 		return fail(FROND_UNKNOWN, "the pod's node is not known", text, cap, len);
 	if (pod->gpus > (1u << 16))
 		return fail(FROND_BAD, "a pod holds more GPUs than a node can have", text, cap, len);
-	struct core_pod entry = {.pod = pod->pod, .gang = pod->gang, .slot = pod->slot, .by_count = pod->gpus};
+	if (engine->core.undo.depth > 0)
+		return fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
+	struct core_pod entry = {.pod = pod->pod,
+				 .gang = pod->gang,
+				 .slot = pod->slot,
+				 .by_count = pod->gpus,
+				 .rank = pod->rank,
+				 .budgeted = (pod->flags & FROND_POD_BUDGETED) != 0};
 	if (pod->allocated.len > 0 &&
 	    read_allocated(engine, pod->slot, in + pod->allocated.off, pod->allocated.len, pod->gpus, &entry.mask))
 		entry.by_count = 0;
@@ -294,15 +422,24 @@ static int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, co
 	bool joined;
 	uint32_t dropped;
 	int32_t code = core_pod_put(&engine->core, &entry, &joined, &dropped);
-	names_drop(&engine->names, dropped);
+	names_drop(&engine->labels, dropped);
 	if (!joined)
-		names_drop(&engine->names, entry.label);
+		names_drop(&engine->labels, entry.label);
 	if (code != FROND_OK)
 		return fail(code, "no room for further pods", text, cap, len);
 	return FROND_OK;
 }
 
 /* ---- plans -------------------------------------------------------------------------------------------------------------------- */
+
+/* A decision counts when its sentence has been told, not when the caller has to come again with more room. */
+static int32_t told(frond_engine *engine, const struct answer *answer, struct out *writer, uint32_t *len)
+{
+	int32_t code = out_finish(writer, len);
+	if (code == FROND_OK)
+		core_count(&engine->core, answer);
+	return code;
+}
 
 /* Reads, plans (or orders, when position is given), explains. */
 static int32_t decide(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
@@ -320,15 +457,13 @@ static int32_t decide(frond_engine *engine, const struct frond_request *request,
 	if (code != FROND_OK)
 		return fail(code, "a malformed request", text, cap, len);
 	struct out writer = {.text = text, .cap = cap};
+	struct answer answer = {.plan = {.generation = engine->core.generation, .outcome = FROND_REFUSED}};
 	if (refused) {
-		engine->core.plans++;
-		engine->core.refused++;
-		*out = (struct frond_plan){
-			.generation = engine->core.generation, .outcome = FROND_REFUSED, .wait_ms = FROND_NONE};
+		answer.plan.wait_ms = FROND_NONE;
+		*out = answer.plan;
 		out_printf(&writer, "%s", complaint.text);
-		return out_finish(&writer, len);
+		return told(engine, &answer, &writer, len);
 	}
-	struct answer answer;
 	if (position != NULL)
 		core_order(&engine->core, &asked.ask, &answer, position);
 	else
@@ -344,7 +479,7 @@ static int32_t decide(frond_engine *engine, const struct frond_request *request,
 	}
 	*out = answer.plan;
 	explain(engine, &answer, &writer);
-	return out_finish(&writer, len);
+	return told(engine, &answer, &writer, len);
 }
 
 static int32_t abi_plan(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
@@ -372,7 +507,8 @@ static int32_t abi_order(frond_engine *engine, const struct frond_request *reque
 static int32_t abi_reserve(frond_engine *engine, const struct frond_request *request,
 			   const struct frond_member *members, const struct frond_place *places)
 {
-	if (key_zero(request->gang) || request->members == 0 || request->members > FROND_MEMBERS_MAX)
+	if (key_zero(request->gang) || request->members == 0 || request->members > FROND_MEMBERS_MAX ||
+	    request->min_member == 0 || request->reserved != 0 || request->deadline_ms < 0)
 		return FROND_BAD;
 	return core_reserve(&engine->core, request, members, places);
 }
@@ -391,13 +527,195 @@ static int32_t abi_release(frond_engine *engine, const struct frond_key *pod)
 {
 	uint32_t label = FROND_NONE;
 	int32_t code = core_release(&engine->core, *pod, &label);
-	names_drop(&engine->names, label);
+	if (engine->core.undo.depth == 0)
+		names_drop(&engine->labels, label); /* undo() brings the entry back, and its label */
 	return code;
 }
 
 static int32_t abi_release_gang(frond_engine *engine, const struct frond_key *gang, uint32_t *pods)
 {
-	return core_release_gang(&engine->core, *gang, pods, drop_label, &engine->names);
+	return core_release_gang(&engine->core, *gang, pods, engine->core.undo.depth == 0 ? drop_label : keep_label,
+				 &engine->labels);
+}
+
+static int32_t abi_gang_put(frond_engine *engine, const struct frond_request *request,
+			    const struct frond_pair *annotations, const char *in, uint32_t in_len, char *text,
+			    uint32_t cap, uint32_t *len)
+{
+	struct wish wish;
+	struct terms terms;
+	struct complaint complaint;
+	*len = 0;
+	uint32_t id = gangs_find(&engine->core.gangs, request->gang);
+	if (id == FROND_NONE)
+		return fail(FROND_UNKNOWN, "nobody of the gang holds anything", text, cap, len);
+	if (engine->core.undo.depth > 0)
+		return fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
+	if (request->min_member < 1 || request->min_member > FROND_MEMBERS_MAX || request->reserved != 0 ||
+	    !span_inside(request->claim, in_len))
+		return fail(FROND_BAD, "minMember is out of range, or the claim lies outside its text", text, cap, len);
+	if (terms_read(engine, request, annotations, in, in_len, &wish, &terms, &complaint) != FROND_OK)
+		return fail_complaint(&complaint, text, cap, len);
+	gangs_promise(&engine->core.gangs, id, request->min_member, request->priority,
+		      engine->core.gangs.gangs[id].deadline_ms);
+	gangs_terms(&engine->core.gangs, id, &terms);
+	return FROND_OK;
+}
+
+static int32_t abi_gang_get(frond_engine *engine, const struct frond_key *key, struct frond_gang *out)
+{
+	uint32_t id = gangs_find(&engine->core.gangs, *key);
+	if (id == FROND_NONE)
+		return FROND_UNKNOWN;
+	const struct gang *gang = &engine->core.gangs.gangs[id];
+	*out = (struct frond_gang){.state = gang_state(gang),
+				   .min_member = gang->min_member,
+				   .members = gang->members,
+				   .arrived = gang->members - gang->bound - gang->missing,
+				   .bound = gang->bound,
+				   .lost = gang->lost,
+				   .priority = gang->priority,
+				   .deadline_ms = gang->deadline_ms};
+	return FROND_OK;
+}
+
+static int32_t abi_tick(frond_engine *engine, int64_t now_ms, struct frond_key *expired, uint32_t cap, uint32_t *count)
+{
+	*count = 0;
+	if (engine->core.undo.depth > 0)
+		return FROND_BAD;
+	*count = core_tick(&engine->core, now_ms, expired, cap, drop_label, &engine->labels);
+	return FROND_OK;
+}
+
+static int32_t abi_what_if(frond_engine *engine)
+{
+	build(engine);
+	return core_what_if(&engine->core);
+}
+
+static int32_t abi_undo(frond_engine *engine)
+{
+	return core_undo(&engine->core);
+}
+
+/* ---- repair and room --------------------------------------------------------------------------------------------------------------- */
+
+/* What a gang that says nothing of it goes by. */
+static struct ask defaults_of(const struct frond_engine *engine)
+{
+	struct ask ask = {.only_slot = FROND_NONE,
+			  .domain_nvlink = FROND_NONE,
+			  .max_nodes_per_leaf = engine->args.max_nodes_per_leaf,
+			  .max_gpus_per_leaf = engine->args.max_gpus_per_leaf,
+			  .gpu = GPU_WISH_DEFAULT};
+	memcpy(ask.weight, engine->args.weight, sizeof ask.weight);
+	return ask;
+}
+
+static int32_t tell_moves(int32_t code, const struct frond_moves *moves, const char *purpose, struct out *writer,
+			  uint32_t *len)
+{
+	if (code != FROND_OK)
+		return code;
+	if (moves->outcome != FROND_PLACED)
+		out_printf(writer, "no set of moves %s", purpose);
+	else if (moves->count == 0)
+		out_printf(writer, "nothing has to move");
+	else
+		out_printf(writer, "%" PRIu32 " move%s %s%s; fewer than %" PRIu32 " are not possible", moves->count,
+			   moves->count == 1 ? "" : "s", purpose,
+			   moves->flags & FROND_PLAN_RELAXED ? " with the rule relaxed" : "", moves->lower_bound);
+	return out_finish(writer, len);
+}
+
+static int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
+			   struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text,
+			   uint32_t text_cap, uint32_t *len)
+{
+	struct out writer = {.text = text, .cap = text_cap};
+	*len = 0;
+	build(engine);
+	uint32_t id = gangs_find(&engine->core.gangs, *gang);
+	if (id == FROND_NONE)
+		return fail(FROND_UNKNOWN, "nobody of the gang holds anything", text, text_cap, len);
+	struct ask defaults = defaults_of(engine);
+	tree_find_hash(&engine->tree, &engine->core.fabric, engine->core.gangs.gangs[id].terms.domain,
+		       &defaults.domain_first, &defaults.domain_end, &defaults.domain_nvlink);
+	int32_t code = recover(&engine->recover, &engine->core, id, &defaults, room, out, moves, cap);
+	return tell_moves(code, out, "repair the gang", &writer, len);
+}
+
+/* Reads a request for which others shall make room. FROND_OK with *refused: the sentence is in text. */
+static int32_t read_for_room(frond_engine *engine, const struct frond_request *request,
+			     const struct frond_member *members, const struct frond_pair *annotations, const char *in,
+			     uint32_t in_len, const struct frond_room *room, struct asked *asked, bool *refused,
+			     struct out *writer)
+{
+	struct complaint complaint;
+	build(engine);
+	int32_t code =
+		request_read(engine, request, members, annotations, in, in_len, room, asked, refused, &complaint);
+	if (code == FROND_OK && *refused)
+		out_printf(writer, "%s", complaint.text);
+	return code;
+}
+
+static int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
+			  const struct frond_pair *annotations, const char *in, uint32_t in_len,
+			  const struct frond_room *room, struct frond_moves *out, struct frond_move *moves,
+			  uint32_t cap, char *text, uint32_t text_cap, uint32_t *len)
+{
+	struct asked asked;
+	bool refused;
+	struct out writer = {.text = text, .cap = text_cap};
+	*len = 0;
+	int32_t code =
+		read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer);
+	if (code != FROND_OK)
+		return fail(code, "a malformed request", text, text_cap, len);
+	if (refused) {
+		*out = (struct frond_moves){.outcome = FROND_REFUSED};
+		return out_finish(&writer, len);
+	}
+	struct ask defaults = defaults_of(engine);
+	code = defrag(&engine->defrag, &engine->core, &asked.ask, &defaults, out, moves, cap);
+	return tell_moves(code, out, "make room", &writer, len);
+}
+
+static int32_t abi_victims(frond_engine *engine, const struct frond_request *request,
+			   const struct frond_member *members, const struct frond_pair *annotations, const char *in,
+			   uint32_t in_len, const struct frond_room *room, struct frond_victims *out,
+			   struct frond_place *places, struct frond_key *pods, uint32_t cap, char *text,
+			   uint32_t text_cap, uint32_t *len)
+{
+	struct asked asked;
+	bool refused;
+	struct out writer = {.text = text, .cap = text_cap};
+	*len = 0;
+	int32_t code =
+		read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer);
+	if (code != FROND_OK)
+		return fail(code, "a malformed request", text, text_cap, len);
+	if (refused) {
+		*out = (struct frond_victims){.outcome = FROND_REFUSED};
+		return out_finish(&writer, len);
+	}
+	code = victims(&engine->victims, &engine->core, &asked.ask, request->priority, out, places, pods, cap);
+	if (code != FROND_OK)
+		return code;
+	if (out->outcome != FROND_PLACED)
+		out_printf(&writer, "even without every pod of lower priority than %" PRId32 " it does not fit",
+			   request->priority);
+	else if (out->count == 0)
+		out_printf(&writer, "it fits, nobody has to go");
+	else
+		out_printf(&writer,
+			   "%" PRIu32 " pod%s of %" PRIu32 " gang%s with %" PRIu32
+			   " GPUs have to go, of priority %" PRId32 " at most, %" PRIu32 " against a disruption budget",
+			   out->count, out->count == 1 ? "" : "s", out->gangs, out->gangs == 1 ? "" : "s", out->gpus,
+			   out->priority, out->budgets);
+	return out_finish(&writer, len);
 }
 
 static int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len)
@@ -412,10 +730,11 @@ static int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, ch
 	if (entry->mask != 0) {
 		struct name_text node = engine_node_name(engine, entry->slot);
 		const char *before = "gpu.scheduling/allocated=";
-		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++) {
-			if (!(entry->mask >> gpu & 1))
-				continue;
-			out_printf(&writer, "%s%.*s-gpu-%" PRIu32, before, node.len, node.text, gpu);
+		uint8_t ring[FROND_GPUS_MAX];
+		uint32_t gpus =
+			gpuset_ring(engine->core.sets[engine->core.nodes[entry->slot].topology], entry->mask, ring);
+		for (uint32_t i = 0; i < gpus; i++) {
+			out_printf(&writer, "%s%.*s-gpu-%u", before, node.len, node.text, (unsigned)ring[i]);
 			before = ",";
 		}
 		out_printf(&writer, "\n");
@@ -507,6 +826,15 @@ __attribute__((visibility("default"))) const struct frond_abi *frond_abi_get(voi
 					       .confirm = abi_confirm,
 					       .release = abi_release,
 					       .release_gang = abi_release_gang,
+					       .topology_put = abi_topology_put,
+					       .gang_put = abi_gang_put,
+					       .gang_get = abi_gang_get,
+					       .tick = abi_tick,
+					       .recover = abi_recover,
+					       .defrag = abi_defrag,
+					       .victims = abi_victims,
+					       .what_if = abi_what_if,
+					       .undo = abi_undo,
 					       .binding = abi_binding,
 					       .stats = abi_stats,
 					       .problems = abi_problems,

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define LEVELS_MAX        2u /* leaf and spine */
+#define LEVELS_MAX        4u /* NVLink domain, leaf, spine, core */
 #define PERMIT_WAIT_S_MAX 900u
 #define NODE_LEASE_S_MAX  3600u
 #define MOVES_MAX         10000u
@@ -19,33 +19,40 @@
 #define MOVES_PER_MINUTE  60u
 #define GPUS_PER_LEAF_MAX (FROND_NODES_MAX * FROND_GPUS_MAX)
 
-/* The names of the terms in scoringWeights, by enum weight_term. */
-static const char *const term_names[TERM_COUNT] = {
+/* The names of the terms in scoringWeights, by enum score_term. */
+static const char *const term_names[SCORE_TERMS] = {
 	"resourceAvailability", "topologyAlignment", "domainUtilization", "historicalPerformance",
 	"modelCache",           "costEfficiency",    "dataLocality",      "utilization",
 };
 
-/* Spec 3.4. `utilization` is half measured use and half `training`, so that a node without fresh figures is still
- * judged by what is known of it. */
+/* Spec 3.4. Preset `utilization` "turns it on": the default as it is and measured use beside it, weighing as much as
+ * domainUtilization, the other term about use. The others keep their proportions, so that leaves without figures are
+ * judged as by default. */
 static const struct choice preset_words = {3, {"training", "agents", "utilization"}};
-static const uint32_t preset_weights[3][TERM_COUNT] = {
-	{400, 300, 200, 100, 0, 0, 0, 0},
+static const uint32_t preset_weights[3][SCORE_TERMS] = {
+	WEIGHTS_TRAINING,
 	{300, 250, 0, 0, 200, 150, 100, 0},
-	{200, 150, 100, 50, 0, 0, 0, 500},
+	{400, 300, 200, 100, 0, 0, 0, 200},
 };
 
-/* Spec 4: who labels nodes, and how. */
+/* Spec 4: GPU feature discovery labels the NVLink domain, whoever labels the network. */
+#define DOMAIN_LABEL "nvidia.com/gpu.clique"
+
+/* Spec 4: who labels nodes, and how. Topograph counts tiers from the node, EKS counts layers from the top. GKE's third
+ * label, gce-topology-host, is one machine, below a leaf. */
 static const struct choice topology_words = {6, {"topograph", "topograph-legacy", "eks", "gke", "oci", "coreweave"}};
 static const struct {
 	const char *leaf;
 	const char *spine;
+	const char *core; /* "": the provider tells two levels */
 } topology_labels[6] = {
-	{"fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1"},
-	{"network.topology.nvidia.com/leaf", "network.topology.nvidia.com/spine"},
-	{"topology.k8s.aws/network-node-layer-3", "topology.k8s.aws/network-node-layer-2"},
-	{"cloud.google.com/gce-topology-subblock", "cloud.google.com/gce-topology-block"},
-	{"oci.oraclecloud.com/host.rack_id", "oci.oraclecloud.com/host.network_block_id"},
-	{"backend.coreweave.cloud/leafgroup", "backend.coreweave.cloud/fabric"},
+	{"fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1", "fabric.topograph.run/tier-2"},
+	{"network.topology.nvidia.com/leaf", "network.topology.nvidia.com/spine", "network.topology.nvidia.com/core"},
+	{"topology.k8s.aws/network-node-layer-3", "topology.k8s.aws/network-node-layer-2",
+	 "topology.k8s.aws/network-node-layer-1"},
+	{"cloud.google.com/gce-topology-subblock", "cloud.google.com/gce-topology-block", ""},
+	{"oci.oraclecloud.com/host.rack_id", "oci.oraclecloud.com/host.network_block_id", ""},
+	{"backend.coreweave.cloud/leafgroup", "backend.coreweave.cloud/fabric", ""},
 };
 
 static const struct choice exit_words = {3, {[EXIT_ANNOTATE] = "annotate", [EXIT_ENV] = "env", [EXIT_DRA] = "dra"}};
@@ -85,7 +92,8 @@ int32_t args_read(const char *json, uint32_t len, struct args *out, struct compl
 static void defaults_set(struct args *args)
 {
 	memset(args, 0, sizeof(*args));
-	memcpy(args->weights, preset_weights[0], sizeof(args->weights));
+	memcpy(args->weight, preset_weights[0], sizeof(args->weight));
+	strcpy(args->domain_label, DOMAIN_LABEL);
 	args->strategy = STRATEGY_BALANCED;
 	args->mode = MODE_REQUIRED;
 	args->wait_ms = WAIT_MS;
@@ -152,14 +160,14 @@ static int32_t weights_read(const struct section *root, struct args *args)
 	int32_t code = section_choice(root, "scoringPreset", &preset_words, &preset);
 	if (code != FROND_OK)
 		return code;
-	memcpy(args->weights, preset_weights[preset], sizeof(args->weights));
+	memcpy(args->weight, preset_weights[preset], sizeof(args->weight));
 
 	struct section weights = section_of(root, "scoringWeights", "args.scoringWeights");
-	code = section_check(&weights, term_names, TERM_COUNT);
+	code = section_check(&weights, term_names, SCORE_TERMS);
 	uint32_t sum = 0;
-	for (uint32_t i = 0; i < TERM_COUNT && code == FROND_OK; i++) {
-		code = section_thousandths(&weights, term_names[i], &args->weights[i]);
-		sum += args->weights[i];
+	for (uint32_t i = 0; i < SCORE_TERMS && code == FROND_OK; i++) {
+		code = section_thousandths(&weights, term_names[i], &args->weight[i]);
+		sum += args->weight[i];
 	}
 	if (code == FROND_OK && sum == 0)
 		return complain(root->complaint, 0,
@@ -201,6 +209,7 @@ static int32_t topology_read(const struct section *root, struct args *args)
 	if (code == FROND_OK && (preset || args->fabric_file[0] == '\0')) {
 		strcpy(args->leaf_label, topology_labels[which].leaf);
 		strcpy(args->spine_label, topology_labels[which].spine);
+		strcpy(args->core_label, topology_labels[which].core);
 	}
 	return code;
 }
@@ -210,14 +219,14 @@ static int32_t levels_read(const struct section *topology, struct args *args)
 	const cJSON *list = section_field(topology, "levels"), *item;
 	if (!cJSON_IsArray(list))
 		return section_refuse(topology, "levels", "must be a list of label keys, nearest first", list);
+	const char *keys[LEVELS_MAX];
 	uint32_t count = 0;
-	char *const labels[LEVELS_MAX] = {args->leaf_label, args->spine_label};
 	for (item = list->child; item != NULL; item = item->next, count++) {
 		if (count == LEVELS_MAX)
 			return complain(topology->complaint, 0,
-					"args.topology.levels: has more entries than this version supports; at most 2 "
-					"levels in "
-					"this version");
+					"args.topology.levels: has more than %u entries; allowed are NVLink domain, "
+					"leaf, spine and core",
+					LEVELS_MAX);
 		if (!cJSON_IsString(item))
 			return complain(topology->complaint, 0,
 					"args.topology.levels[%u]: must be a label key in quotes", count);
@@ -227,15 +236,23 @@ static int32_t levels_read(const struct section *topology, struct args *args)
 				topology->complaint, 0,
 				"args.topology.levels[%u]: \"%s\" is not a label key; allowed is " LABEL_KEY_RULE,
 				count, shown(item->valuestring, len).text);
-		memcpy(labels[count], item->valuestring, len + 1);
+		for (uint32_t i = 0; i < count; i++) {
+			if (strcmp(keys[i], item->valuestring) == 0)
+				return complain(topology->complaint, 0,
+						"args.topology.levels[%u]: repeats \"%s\"; each level has its own key",
+						count, shown(item->valuestring, len).text);
+		}
+		keys[count] = item->valuestring;
 	}
 	if (count == 0)
 		return complain(topology->complaint, 0,
-				"args.topology.levels: is empty; 1 or 2 label keys are allowed");
-	if (strcmp(args->leaf_label, args->spine_label) == 0)
-		return complain(topology->complaint, 0,
-				"args.topology.levels[1]: repeats \"%s\"; each level has its own key",
-				shown(args->spine_label, strlen(args->spine_label)).text);
+				"args.topology.levels: is empty; 1 to %u label keys are allowed", LEVELS_MAX);
+
+	/* Only all four begin with the NVLink domain: it has a default, a leaf has none. */
+	char *const labels[LEVELS_MAX] = {args->domain_label, args->leaf_label, args->spine_label, args->core_label};
+	uint32_t first = count == LEVELS_MAX ? 0 : 1;
+	for (uint32_t i = 0; i < count; i++)
+		strcpy(labels[first + i], keys[i]); /* its length is part of is_label_key */
 	return FROND_OK;
 }
 

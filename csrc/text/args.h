@@ -9,29 +9,19 @@
 
 #include "words.h"
 
-enum weight_term {
-	TERM_RESOURCE_AVAILABILITY,
-	TERM_TOPOLOGY_ALIGNMENT,
-	TERM_DOMAIN_UTILIZATION,
-	TERM_HISTORICAL_PERFORMANCE,
-	TERM_MODEL_CACHE,
-	TERM_COST_EFFICIENCY,
-	TERM_DATA_LOCALITY,
-	TERM_UTILIZATION,
-	TERM_COUNT
-};
-
 enum device_exit { EXIT_ANNOTATE, EXIT_ENV, EXIT_DRA };
 
 #define LABEL_KEY_MAX  317u /* 253 + '/' + 63, as in Kubernetes */
 #define PATH_MAX_BYTES 4095u
 
 struct args {
-	uint32_t weights[TERM_COUNT];        /* thousandths; preset, then scoringWeights over it */
-	uint32_t max_nodes_per_leaf;         /* 0: no cap */
-	uint32_t max_gpus_per_leaf;          /* 0: no cap */
-	char leaf_label[LABEL_KEY_MAX + 1];  /* nearest level; "" when the fabric comes from a file alone */
-	char spine_label[LABEL_KEY_MAX + 1]; /* ""  when there is one level only */
+	uint32_t weight[SCORE_TERMS];         /* thousandths; preset, then scoringWeights over it; never all 0 */
+	uint32_t max_nodes_per_leaf;          /* 0: no cap */
+	uint32_t max_gpus_per_leaf;           /* 0: no cap */
+	char domain_label[LABEL_KEY_MAX + 1]; /* NVLink domain; never "" */
+	char leaf_label[LABEL_KEY_MAX + 1];   /* "" when the fabric comes from a file alone */
+	char spine_label[LABEL_KEY_MAX + 1];  /* "" when there is no such level */
+	char core_label[LABEL_KEY_MAX + 1];   /* likewise */
 	char fabric_file[PATH_MAX_BYTES + 1];
 	char core_path[PATH_MAX_BYTES + 1];
 	enum strategy strategy;

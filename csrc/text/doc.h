@@ -62,6 +62,10 @@ struct doc_path {
 };
 struct doc_path doc_path(const struct doc *doc, uint32_t at);
 
+/* docjson.c: a value as JSON, malloc'd and NUL-terminated; NULL: out of memory. A plain scalar that JSON does not know
+ * is a string. */
+char *doc_json(const struct doc *doc, uint32_t at);
+
 /* The value of a map's key; DOC_NONE when the map does not have it. */
 uint32_t doc_get(const struct doc *doc, uint32_t map, const char *key);
 

@@ -6,14 +6,32 @@
 #define FROND_TEXT_ENGINE_H
 
 #include "core/core.h"
+#include "core/defrag.h"
+#include "core/recover.h"
+#include "core/victims.h"
 #include "text/args.h"
+#include "text/machines.h"
 #include "text/tree.h"
+
+#define LEVELS 4u /* NVLink domain, leaf, spine, core */
+
+struct level_key { /* of the label that says where a node stands at this level */
+	const char *label;
+	uint32_t len; /* 0: no such level */
+};
 
 struct frond_engine {
 	struct core core;
-	struct names names;
+	struct names names;  /* of nodes and domains */
+	struct names labels; /* of pods and gangs, for the map */
 	struct tree tree;
+	struct machines machines;
+	struct recover_work recover;
+	struct victims_work victims;
+	struct defrag_work defrag;
 	struct args args;
+	struct level_key levels[LEVELS];
+	uint32_t last[LEVELS]; /* what the node that was put last said there; may be gone */
 };
 
 /* A name as "%.*s" wants it. */

@@ -2,14 +2,13 @@
 /*
  * explain.c - one sentence per outcome, with numbers: what is needed, the best that there is, what stands in the way.
  */
-#include "core/blockers.h"
 #include "text/engine.h"
 
 #include <inttypes.h>
 
 const char *rule_text(uint32_t rule)
 {
-	static const char *const texts[] = {"none",          "single node",     "same leaf",
+	static const char *const texts[] = {"none",          "single node",     "nvlink domain",  "same leaf",
 					    "complete leaf", "adjacent leaves", "adjacent spines"};
 	assert(rule < sizeof texts / sizeof *texts);
 	return texts[rule];
@@ -53,21 +52,20 @@ static void say_room(const struct answer *answer, struct out *out)
 		out_printf(out, "room for %" PRIu64, answer->best_room);
 }
 
-static void say_blockers(const struct frond_engine *engine, uint32_t first, uint32_t last, struct out *out)
+static void say_blockers(const struct frond_engine *engine, const struct answer *answer, struct out *out)
 {
 	static const char *const causes[BLOCKERS] = {"cordoned", "not ready", "with unhealthy GPUs", "in use",
 						     "ruled out by other constraints"};
-	struct blockers blockers = place_blockers(engine->core.work, first, last);
 	const char *before = " (";
 	for (uint32_t cause = 0; cause < BLOCKERS; cause++) {
-		if (blockers.count[cause] == 0)
+		if (answer->blocked[cause] == 0)
 			continue;
-		if (blockers.count[cause] == 1) {
-			struct name_text name =
-				engine_node_name(engine, engine->core.fabric.order[blockers.first[cause]]);
+		if (answer->blocked[cause] == 1) {
+			uint32_t slot = engine->core.fabric.order[answer->blocked_first[cause]];
+			struct name_text name = engine_node_name(engine, slot);
 			out_printf(out, "%s%.*s %s", before, name.len, name.text, causes[cause]);
 		} else {
-			out_printf(out, "%s%" PRIu32 " nodes %s", before, blockers.count[cause], causes[cause]);
+			out_printf(out, "%s%" PRIu32 " nodes %s", before, answer->blocked[cause], causes[cause]);
 		}
 		before = ", ";
 	}
@@ -89,20 +87,14 @@ static void say_best(const struct frond_engine *engine, const struct answer *ans
 		out_printf(out, "; best %s", first == last ? "" : "run ");
 		say_range(engine, engine->tree.leaf_name, first, last, out);
 		out_printf(out, " has ");
-		last = fabric->leaf_start[last + 1] - 1;
-		first = fabric->leaf_start[first];
 		break;
 	case BEST_SPINES:
 		out_printf(out, "; best run ");
 		say_range(engine, engine->tree.spine_name, first, last, out);
 		out_printf(out, " has ");
-		last = fabric->leaf_start[fabric->spine_start[last + 1]] - 1;
-		first = fabric->leaf_start[fabric->spine_start[first]];
 		break;
 	case BEST_CLUSTER:
 		out_printf(out, "; the cluster has ");
-		first = 0;
-		last = FROND_NONE;
 		break;
 	case BEST_NONE:
 		if (answer->missing < answer->members)
@@ -116,7 +108,7 @@ static void say_best(const struct frond_engine *engine, const struct answer *ans
 		struct name_text gap = engine_name(engine, names[answer->best_gap]);
 		out_printf(out, " but none in %.*s", gap.len, gap.text);
 	}
-	say_blockers(engine, first, last, out);
+	say_blockers(engine, answer, out);
 }
 
 static void say_waits(const struct frond_engine *engine, const struct answer *answer, struct out *out)
@@ -125,6 +117,10 @@ static void say_waits(const struct frond_engine *engine, const struct answer *an
 	switch (answer->plan.rule) {
 	case FROND_RULE_SINGLE_NODE:
 		out_printf(out, "1 node with %" PRIu64 " free GPU%s", answer->gpus, plural(answer->gpus));
+		break;
+	case FROND_RULE_NVLINK_DOMAIN:
+		say_need(answer, out);
+		out_printf(out, " in one NVLink domain");
 		break;
 	case FROND_RULE_SAME_LEAF:
 		say_need(answer, out);
@@ -177,6 +173,8 @@ static void say_placed(const struct answer *answer, struct out *out)
 		out_printf(out, "; the fabric could never meet it");
 	if (plan->flags & FROND_PLAN_NO_TOPOLOGY)
 		out_printf(out, "; the cluster has no topology");
+	if (plan->flags & FROND_PLAN_BOUNDED)
+		out_printf(out, "; the first %u of more equal placements were compared", FROND_CANDIDATES);
 }
 
 void explain(const struct frond_engine *engine, const struct answer *answer, struct out *out)

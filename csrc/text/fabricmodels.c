@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MODELS_OWN_MAX 64u
-#define LINK_GBPS_MAX  1000000
+#define LINK_GBPS_MAX  65535
 #define COUNT(array)   ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 static int32_t model_read(struct fabric_load *load, uint32_t at, struct fabric_model *model);

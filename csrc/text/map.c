@@ -51,7 +51,7 @@ static void draw_gpus(const struct frond_engine *engine, uint32_t slot, bool col
 	const struct node *node = &engine->core.nodes[slot];
 	uint32_t by_count = node->by_count;
 	for (uint32_t gpu = 0; gpu < node->gpus; gpu++) {
-		uint32_t at = ledger->owner[slot * FROND_GPUS_MAX + gpu];
+		uint32_t at = ledger_owner(ledger, slot, gpu);
 		if (at != FROND_NONE) {
 			uint32_t owner = owner_index(legend, ledger->entries[at].label);
 			char letter[2] = {owner == FROND_NONE ? '*' : letters[owner], 0};
@@ -120,7 +120,9 @@ void map_draw(const struct frond_engine *engine, bool color, struct out *out)
 		if (owner->label == FROND_NONE)
 			out_printf(out, " (no name)");
 		else {
-			struct name_text name = engine_name(engine, owner->label);
+			uint32_t len;
+			const char *label = names_text(&engine->labels, owner->label, &len);
+			struct name_text name = {(int)len, label};
 			out_printf(out, " %.*s", name.len, name.text);
 		}
 		out_printf(out, ": %" PRIu32 " GPU%s on %" PRIu32 " node%s\n", owner->gpus, owner->gpus == 1 ? "" : "s",

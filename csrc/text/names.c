@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/names.h"
 
+struct record { /* in front of each text, so that the pool can be walked */
+	uint32_t id, len;
+};
+
 static uint32_t hash(const struct names *names, const char *text, uint32_t len)
 {
-	uint64_t mixed = 0xcbf29ce484222325ull; /* FNV-1a */
-	for (uint32_t i = 0; i < len; i++)
-		mixed = (mixed ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return (uint32_t)(mixed ^ mixed >> 32) & names->bucket_mask;
+	uint64_t mixed = len * 0x9e3779b97f4a7c15ull;
+	while (len > 0) { /* eight bytes at a time, wherever they lie; the same on every machine of one byte order */
+		uint64_t word = 0;
+		uint32_t bytes = len < sizeof word ? len : (uint32_t)sizeof word;
+		memcpy(&word, text, bytes);
+		mixed = (mixed ^ word) * 0xff51afd7ed558ccdull;
+		mixed ^= mixed >> 32;
+		text += bytes;
+		len -= bytes;
+	}
+	return (uint32_t)mixed & names->bucket_mask;
 }
 
 void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32_t bytes)
@@ -17,24 +28,22 @@ void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32
 	names->cap = cap;
 	names->bytes = bytes;
 	names->bucket_mask = buckets - 1;
-	names->names = arena_take(arena, cap, sizeof *names->names);
-	names->bucket = arena_take(arena, buckets, sizeof *names->bucket);
-	names->half[0] = arena_take(arena, bytes, 1);
-	names->half[1] = arena_take(arena, bytes, 1);
+	names->names = arena_raw(arena, cap, sizeof *names->names);
+	names->bucket = arena_raw(arena, buckets, sizeof *names->bucket);
+	names->pool = arena_raw(arena, bytes, 1);
 	if (arena->base == NULL)
 		return;
 	for (uint32_t i = 0; i < buckets; i++)
 		names->bucket[i] = FROND_NONE;
-	for (uint32_t i = 0; i < cap; i++)
-		names->names[i] = (struct name){.chain = i + 1 < cap ? i + 1 : FROND_NONE};
-	names->free_head = 0;
+	names->free_head = FROND_NONE;
+	names->fresh = names->used = 0;
 }
 
 const char *names_text(const struct names *names, uint32_t id, uint32_t *len)
 {
-	assert(id < names->cap && names->names[id].refs > 0);
+	assert(id < names->fresh && names->names[id].refs > 0);
 	*len = names->names[id].len;
-	return names->half[names->current] + names->names[id].off;
+	return names->pool + names->names[id].off;
 }
 
 uint32_t names_find(const struct names *names, const char *text, uint32_t len)
@@ -48,21 +57,21 @@ uint32_t names_find(const struct names *names, const char *text, uint32_t len)
 	return FROND_NONE;
 }
 
+/* A record is alive when its name lies where the record does. */
 static void compact(struct names *names)
 {
-	const char *from = names->half[names->current];
-	char *to = names->half[1 - names->current];
-	uint32_t used = 0;
-	for (uint32_t id = 0; id < names->cap; id++) {
-		struct name *name = &names->names[id];
-		if (name->refs == 0)
+	uint32_t to = 0;
+	struct record record;
+	for (uint32_t from = 0; from < names->used; from += (uint32_t)sizeof record + record.len) {
+		memcpy(&record, names->pool + from, sizeof record);
+		struct name *name = &names->names[record.id];
+		if (name->refs == 0 || name->off != from + sizeof record)
 			continue;
-		memcpy(to + used, from + name->off, name->len);
-		name->off = used;
-		used += name->len;
+		memmove(names->pool + to, names->pool + from, sizeof record + record.len);
+		name->off = to + (uint32_t)sizeof record;
+		to += (uint32_t)sizeof record + record.len;
 	}
-	names->current = 1 - names->current;
-	names->used = used;
+	names->used = to;
 }
 
 uint32_t names_hold(struct names *names, const char *text, uint32_t len)
@@ -73,18 +82,36 @@ uint32_t names_hold(struct names *names, const char *text, uint32_t len)
 		names->names[id].refs++;
 		return id;
 	}
-	if (len > names->bytes - names->used)
+	uint64_t bytes = sizeof(struct record) + (uint64_t)len;
+	if (bytes > names->bytes - names->used)
 		compact(names);
-	id = names->free_head;
-	if (id == FROND_NONE || len > names->bytes - names->used)
+	id = names->free_head != FROND_NONE ? names->free_head : names->fresh;
+	if (id == names->cap || bytes > names->bytes - names->used)
 		return FROND_NONE;
-	names->free_head = names->names[id].chain;
+	if (id == names->fresh)
+		names->fresh++;
+	else
+		names->free_head = names->names[id].chain;
 	uint32_t home = hash(names, text, len);
-	names->names[id] = (struct name){.off = names->used, .len = len, .refs = 1, .chain = names->bucket[home]};
+	struct record record = {.id = id, .len = len};
+	memcpy(names->pool + names->used, &record, sizeof record);
+	memcpy(names->pool + names->used + sizeof record, text, len);
+	names->names[id] = (struct name){
+		.off = names->used + (uint32_t)sizeof record, .len = len, .refs = 1, .chain = names->bucket[home]};
 	names->bucket[home] = id;
-	memcpy(names->half[names->current] + names->used, text, len);
-	names->used += len;
+	names->used += (uint32_t)bytes;
 	return id;
+}
+
+bool names_again(struct names *names, uint32_t id, const char *text, uint32_t len)
+{
+	if (id == FROND_NONE)
+		return false;
+	struct name *name = &names->names[id];
+	if (name->refs == 0 || name->len != len || memcmp(names->pool + name->off, text, len) != 0)
+		return false;
+	name->refs++;
+	return true;
 }
 
 void names_drop(struct names *names, uint32_t id)
@@ -97,7 +124,7 @@ void names_drop(struct names *names, uint32_t id)
 		name->refs--;
 		return;
 	}
-	uint32_t *link = &names->bucket[hash(names, names->half[names->current] + name->off, name->len)];
+	uint32_t *link = &names->bucket[hash(names, names->pool + name->off, name->len)];
 	while (*link != id)
 		link = &names->names[*link].chain;
 	*link = name->chain;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * names.h - every name once: a string becomes an id that stays the same while somebody holds it.
- * Owns two halves of a byte pool and moves live names to the other half when one is full; ids do not change.
+ * Owns a pool of bytes; when it is full, live names move together inside it. Ids do not change.
  */
 #ifndef FROND_TEXT_NAMES_H
 #define FROND_TEXT_NAMES_H
@@ -16,8 +16,10 @@ struct name {
 struct names {
 	struct name *names;
 	uint32_t *bucket;
-	char *half[2];
-	uint32_t cap, bucket_mask, free_head, bytes, used, current;
+	char *pool; /* records one after the other: id, length, text */
+	uint32_t cap, bucket_mask, bytes, used;
+	uint32_t free_head; /* ids given back */
+	uint32_t fresh;     /* ids from here on were never used */
 };
 
 void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32_t bytes);
@@ -26,6 +28,8 @@ void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32
 uint32_t names_find(const struct names *names, const char *text, uint32_t len);
 /* Holds a name; FROND_NONE when there is no room for it. */
 uint32_t names_hold(struct names *names, const char *text, uint32_t len);
+/* Holds it once more when it is this very text; FROND_NONE is allowed. False: it is not. Cheaper than names_hold(). */
+bool names_again(struct names *names, uint32_t id, const char *text, uint32_t len);
 /* Lets go of it; FROND_NONE is allowed. */
 void names_drop(struct names *names, uint32_t id);
 

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/request.h"
 
-#include <inttypes.h>
+#include "text/claim.h"
 
-bool span_inside(struct frond_span span, uint32_t len)
-{
-	return span.off <= len && span.len <= len - span.off;
-}
+#include <inttypes.h>
 
 /* Malformed: our own host would be wrong, not a user. */
 static int32_t well_formed(const struct frond_engine *engine, const struct frond_request *request,
 			   const struct frond_member *members, uint32_t in_len)
 {
 	if (key_zero(request->gang) || request->members == 0 || request->age_ms < 0 ||
-	    !span_inside(request->name, in_len) ||
+	    !span_inside(request->name, in_len) || !span_inside(request->claim, in_len) || request->reserved != 0 ||
+	    request->deadline_ms < 0 ||
 	    (request->only_slot != FROND_NONE && request->only_slot >= engine->core.node_cap))
 		return FROND_BAD;
 	if (request->members > FROND_MEMBERS_MAX)
@@ -53,29 +51,88 @@ static bool acceptable(const struct frond_request *request, const struct frond_m
 	return true;
 }
 
-/* Leaves of the domain that is called so: a leaf, or all leaves of a spine. */
-static void find_domain(const struct frond_engine *engine, struct asked *out)
+/* "NODE-gpu-INDEX" → the GPU of a node that is there. */
+static bool find_gpu(const struct frond_engine *engine, const char *id, struct gpu_named *out)
 {
-	const struct fabric *fabric = &engine->core.fabric;
-	const char *wanted = out->wish.preferred_domain;
-	if (wanted[0] == 0)
-		return;
-	uint32_t name = names_find(&engine->names, wanted, (uint32_t)strlen(wanted));
-	for (uint32_t leaf = 0; name != FROND_NONE && leaf < fabric->leaf_count; leaf++) {
-		if (engine->tree.leaf_name[leaf] != name)
-			continue;
-		out->ask.domain_first = leaf;
-		out->ask.domain_end = leaf + 1;
-		return;
+	size_t len = strlen(id), digits = 0;
+	while (digits < len && id[len - digits - 1] >= '0' && id[len - digits - 1] <= '9')
+		digits++;
+	if (digits == 0 || digits > 2 || len < digits + 6 || memcmp(id + len - digits - 5, "-gpu-", 5) != 0)
+		return false;
+	uint32_t name = names_find(&engine->names, id, (uint32_t)(len - digits - 5)), index = 0;
+	for (size_t i = len - digits; i < len; i++)
+		index = index * 10 + (uint32_t)(id[i] - '0');
+	if (name == FROND_NONE || engine->tree.slot_of[name] == FROND_NONE || index >= FROND_GPUS_MAX)
+		return false;
+	*out = (struct gpu_named){.slot = engine->tree.slot_of[name], .mask = 1u << index};
+	return true;
+}
+
+static void wish_of_claim(const struct frond_engine *engine, const struct claim *claim, struct ask *out)
+{
+	out->gpu = (struct gpu_wish){
+		.policy = claim->policy, .mode = claim->mode, .locality = claim->locality, .min_gbps = claim->min_gbps};
+	for (uint32_t i = 0; i < claim->prefer_count; i++) {
+		const struct claim_id *id = &claim->prefer[i];
+		if (id->by_index)
+			out->gpu.prefer |= 1u << id->index;
+		else if (find_gpu(engine, id->id, &out->named[out->named_count]))
+			out->named_count++; /* a GPU that is not there cannot be preferred */
 	}
-	for (uint32_t spine = 0; name != FROND_NONE && spine < fabric->spine_count; spine++) {
-		if (engine->tree.spine_name[spine] != name)
-			continue;
-		out->ask.domain_first = fabric->spine_start[spine];
-		out->ask.domain_end = fabric->spine_start[spine + 1];
-		return;
-	}
-	out->flags |= FROND_PLAN_UNKNOWN_DOMAIN;
+}
+
+static int32_t claim_of(const struct frond_request *request, const char *in, struct claim *out,
+			struct complaint *complaint)
+{
+	return claim_read(request->claim.len == 0 ? NULL : in + request->claim.off, request->claim.len, out, complaint);
+}
+
+int32_t terms_read(const struct frond_engine *engine, const struct frond_request *request,
+		   const struct frond_pair *annotations, const char *in, uint32_t in_len, struct wish *wish,
+		   struct terms *out, struct complaint *complaint)
+{
+	struct claim claim;
+	struct ask ask = {.count = 0};
+	if (wish_read(annotations, request->annotations, in, in_len, &engine->args, wish, complaint) != FROND_OK ||
+	    claim_of(request, in, &claim, complaint) != FROND_OK)
+		return FROND_BAD;
+	wish_of_claim(engine, &claim, &ask);
+	*out = (struct terms){.strategy = (uint8_t)wish->strategy,
+			      .mode = (uint8_t)wish->mode,
+			      .recovery = (uint8_t)wish->recovery,
+			      .latency_sensitive = wish->latency_sensitive,
+			      .bandwidth_gbps = wish->bandwidth_gbps,
+			      .domain = tree_hash(wish->preferred_domain),
+			      .gpu = ask.gpu};
+	return FROND_OK;
+}
+
+/* A claim counts GPUs per pod, as the limits do. */
+static bool claim_agrees(const struct frond_request *request, const struct frond_member *members,
+			 const struct claim *claim, struct complaint *complaint)
+{
+	for (uint32_t i = 0; claim->count != 0 && i < request->members; i++)
+		if (members[i].gpus != 0 && members[i].gpus != claim->count) {
+			complain(complaint, 0,
+				 "claim.devices.count is %" PRIu32 " but rank %" PRIu32 " asks for %" PRIu32 " GPUs",
+				 claim->count, members[i].rank, members[i].gpus);
+			return false;
+		}
+	return true;
+}
+
+/* The claim, if there is one; false: refused. */
+static bool ask_claim(const struct frond_engine *engine, const struct frond_request *request,
+		      const struct frond_member *members, const char *in, struct ask *out, struct complaint *complaint)
+{
+	struct claim claim;
+	out->gpu = (struct gpu_wish)GPU_WISH_DEFAULT;
+	if (request->claim.len == 0)
+		return true;
+	if (claim_of(request, in, &claim, complaint) != FROND_OK || !claim_agrees(request, members, &claim, complaint))
+		return false;
+	wish_of_claim(engine, &claim, out);
+	return true;
 }
 
 int32_t request_read(const struct frond_engine *engine, const struct frond_request *request,
@@ -110,7 +167,14 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 				.room = room};
 	if (wish->mode == MODE_REQUIRED && !wish->latency_sensitive && request->age_ms >= wish->wait_ms)
 		out->ask.mode = MODE_PREFERRED; /* topology-wait is over */
-	find_domain(engine, out);
+	out->ask.domain_nvlink = FROND_NONE;
+	memcpy(out->ask.weight, engine->args.weight, sizeof out->ask.weight);
+	if (!ask_claim(engine, request, members, in, &out->ask, complaint))
+		return FROND_OK;
+	if (wish->preferred_domain[0] != 0 &&
+	    !tree_find(&engine->tree, &engine->core.fabric, wish->preferred_domain, &out->ask.domain_first,
+		       &out->ask.domain_end, &out->ask.domain_nvlink))
+		out->flags |= FROND_PLAN_UNKNOWN_DOMAIN;
 	*refused = false;
 	return FROND_OK;
 }

@@ -21,6 +21,14 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 		     uint32_t in_len, const struct frond_room *room, struct asked *out, bool *refused,
 		     struct complaint *complaint);
 
-bool span_inside(struct frond_span span, uint32_t len);
+/* What a gang asks for, for gang.h: annotations and claim. */
+int32_t terms_read(const struct frond_engine *engine, const struct frond_request *request,
+		   const struct frond_pair *annotations, const char *in, uint32_t in_len, struct wish *wish,
+		   struct terms *out, struct complaint *complaint);
+
+static inline bool span_inside(struct frond_span span, uint32_t len)
+{
+	return span.off <= len && span.len <= len - span.off;
+}
 
 #endif

@@ -5,35 +5,44 @@
 
 #include <inttypes.h>
 
+static struct tree_node nowhere(void)
+{
+	return (struct tree_node){FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE, 0};
+}
+
 void tree_layout(struct tree *tree, struct arena *arena, struct names *names, uint32_t nodes, uint32_t name_cap)
 {
 	tree->names = names;
 	tree->cap = nodes;
-	tree->nodes = arena_take(arena, nodes, sizeof *tree->nodes);
-	uint32_t **by_name[] = {&tree->slot_of,    &tree->file_node, &tree->file_leaf,
-				&tree->file_spine, &tree->parent,    &tree->other};
-	uint32_t **by_node[] = {&tree->file_node_leaf,   &tree->file_node_uplink, &tree->file_leaf_spine,
-				&tree->file_leaf_uplink, &tree->file_leaf_name,   &tree->sorted,
-				&tree->place_leaf,       &tree->place_spine};
-	tree->leaf_name = arena_take(arena, FABRIC_LEAVES(nodes), sizeof *tree->leaf_name);
-	tree->spine_name = arena_take(arena, FABRIC_LEAVES(nodes), sizeof *tree->spine_name);
+	tree->nodes = arena_raw(arena, nodes, sizeof *tree->nodes);
+	uint32_t **by_name[] = {&tree->slot_of, &tree->file_node, &tree->file_leaf, &tree->file_spine,
+				&tree->parent,  &tree->other,     &tree->core_of};
+	uint32_t **by_node[] = {&tree->file_node_leaf, &tree->file_node_uplink, &tree->file_node_model,
+				&tree->place_leaf, &tree->place_spine};
+	uint32_t **by_leaf[] = {&tree->leaf_name,     &tree->draft_leaf,      &tree->draft_count,
+				&tree->draft_order,   &tree->file_leaf_spine, &tree->file_leaf_uplink,
+				&tree->file_leaf_name};
+	tree->spine_name = arena_raw(arena, FABRIC_SPINES(nodes), sizeof *tree->spine_name);
+	for (uint32_t i = 0; i < sizeof by_leaf / sizeof *by_leaf; i++)
+		*by_leaf[i] = arena_raw(arena, FABRIC_LEAVES(nodes), sizeof(uint32_t));
 	for (uint32_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
-		*by_name[i] = arena_take(arena, name_cap, sizeof(uint32_t));
+		*by_name[i] = arena_raw(arena, name_cap, sizeof(uint32_t));
 	for (uint32_t i = 0; i < sizeof by_node / sizeof *by_node; i++)
-		*by_node[i] = arena_take(arena, nodes, sizeof(uint32_t));
+		*by_node[i] = arena_raw(arena, nodes, sizeof(uint32_t));
 	if (arena->base == NULL)
 		return;
 	for (uint32_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
 		for (uint32_t name = 0; name < name_cap; name++)
 			(*by_name[i])[name] = FROND_NONE;
 	for (uint32_t slot = 0; slot < nodes; slot++)
-		tree->nodes[slot] = (struct tree_node){.name = FROND_NONE, .leaf = FROND_NONE, .spine = FROND_NONE};
+		tree->nodes[slot] = nowhere();
 	tree->dirty = true;
 }
 
 int32_t tree_load(struct tree *tree, const struct fabricfile *file)
 {
-	if (file->node_count > tree->cap || file->leaf_count > tree->cap || file->spine_count > tree->cap)
+	if (file->node_count > tree->cap || file->leaf_count > FABRIC_LEAVES(tree->cap) ||
+	    file->spine_count > FABRIC_SPINES(tree->cap))
 		return FROND_LIMIT;
 	for (uint32_t i = 0; i < file->spine_count; i++) {
 		uint32_t name = names_hold(tree->names, file->spines[i].name, (uint32_t)strlen(file->spines[i].name));
@@ -60,6 +69,7 @@ int32_t tree_load(struct tree *tree, const struct fabricfile *file)
 		tree->file_node[name] = i;
 		tree->file_node_leaf[i] = node->leaf;
 		tree->file_node_uplink[i] = node->uplink_gbps;
+		tree->file_node_model[i] = node->model;
 	}
 	tree->file_spines = file->spine_count;
 	tree->file_leaves = file->leaf_count;
@@ -67,17 +77,29 @@ int32_t tree_load(struct tree *tree, const struct fabricfile *file)
 	return FROND_OK;
 }
 
+static void let_go(struct tree *tree, const struct tree_node *node)
+{
+	tree->slot_of[node->name] = FROND_NONE;
+	tree->with_domain -= node->domain != FROND_NONE;
+	tree->with_core -= node->core != FROND_NONE;
+	names_drop(tree->names, node->name);
+	names_drop(tree->names, node->domain);
+	names_drop(tree->names, node->leaf);
+	names_drop(tree->names, node->spine);
+	names_drop(tree->names, node->core);
+}
+
 uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node)
 {
 	struct tree_node *mine = &tree->nodes[slot];
-	if (mine->name != node->name || mine->leaf != node->leaf || mine->spine != node->spine)
+	if (mine->name != node->name || mine->domain != node->domain || mine->leaf != node->leaf ||
+	    mine->spine != node->spine || mine->core != node->core)
 		tree->dirty = true;
 	if (mine->name != FROND_NONE)
-		tree->slot_of[mine->name] = FROND_NONE;
-	names_drop(tree->names, mine->name);
-	names_drop(tree->names, mine->leaf);
-	names_drop(tree->names, mine->spine);
+		let_go(tree, mine);
 	*mine = *node;
+	tree->with_domain += node->domain != FROND_NONE;
+	tree->with_core += node->core != FROND_NONE;
 	tree->slot_of[node->name] = slot;
 	uint32_t file = tree->file_node[node->name];
 	if (node->uplink_gbps == 0 && file != FROND_NONE)
@@ -87,13 +109,9 @@ uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node
 
 void tree_remove(struct tree *tree, uint32_t slot)
 {
-	struct tree_node *mine = &tree->nodes[slot];
-	assert(mine->name != FROND_NONE);
-	tree->slot_of[mine->name] = FROND_NONE;
-	names_drop(tree->names, mine->name);
-	names_drop(tree->names, mine->leaf);
-	names_drop(tree->names, mine->spine);
-	*mine = (struct tree_node){.name = FROND_NONE, .leaf = FROND_NONE, .spine = FROND_NONE};
+	assert(tree->nodes[slot].name != FROND_NONE);
+	let_go(tree, &tree->nodes[slot]);
+	tree->nodes[slot] = nowhere();
 	tree->dirty = true;
 }
 
@@ -116,48 +134,72 @@ static int compare_listed(const struct tree *tree, const uint32_t *in_file, uint
 	return compare_names(tree, a, b);
 }
 
-/* Nodes in the tree come first. */
-static int compare_slots(const struct tree *tree, uint32_t a, uint32_t b)
+static int compare_some(const struct tree *tree, uint32_t a, uint32_t b)
 {
-	uint32_t a_leaf = tree->place_leaf[a], b_leaf = tree->place_leaf[b];
-	if ((a_leaf == FROND_NONE) != (b_leaf == FROND_NONE))
-		return a_leaf == FROND_NONE ? 1 : -1;
-	int order = 0;
-	if (a_leaf != FROND_NONE) {
-		uint32_t a_spine = tree->place_spine[a], b_spine = tree->place_spine[b];
-		if (a_spine != b_spine)
-			order = compare_listed(tree, tree->file_spine, a_spine, b_spine);
-		if (order == 0)
-			order = compare_listed(tree, tree->file_leaf, a_leaf, b_leaf);
-	}
-	if (order == 0)
-		order = compare_listed(tree, tree->file_node, tree->nodes[a].name, tree->nodes[b].name);
-	return order;
+	if (a == FROND_NONE || b == FROND_NONE)
+		return (a == FROND_NONE) - (b == FROND_NONE);
+	return compare_names(tree, a, b);
 }
 
-static void sift(const struct tree *tree, uint32_t *slots, uint32_t root, uint32_t count)
+/* Two nodes of a leaf, or without one. */
+static int compare_slots(const struct tree *tree, uint32_t a, uint32_t b)
+{
+	const struct tree_node *node = &tree->nodes[a], *other = &tree->nodes[b];
+	uint32_t in_file = tree->file_node[node->name], other_in_file = tree->file_node[other->name];
+	if (in_file != other_in_file)
+		return in_file < other_in_file ? -1 : 1;
+	int order = compare_some(tree, node->domain, other->domain);
+	return order != 0 ? order : compare_names(tree, node->name, other->name);
+}
+
+/* Two leaves, by their numbers in the draft. */
+static int compare_leaves(const struct tree *tree, uint32_t a, uint32_t b)
+{
+	uint32_t leaf = tree->draft_leaf[a], other = tree->draft_leaf[b];
+	uint32_t spine = tree->parent[leaf], other_spine = tree->parent[other];
+	int order = 0;
+	if (spine != other_spine) {
+		uint32_t in_file = tree->file_spine[spine], other_in_file = tree->file_spine[other_spine];
+		if (in_file != other_in_file)
+			return in_file < other_in_file ? -1 : 1;
+		order = compare_some(tree, tree->core_of[spine], tree->core_of[other_spine]);
+		if (order == 0)
+			order = compare_names(tree, spine, other_spine);
+	}
+	return order != 0 ? order : compare_listed(tree, tree->file_leaf, leaf, other);
+}
+
+typedef int compare_fn(const struct tree *tree, uint32_t a, uint32_t b);
+
+static void sift(const struct tree *tree, compare_fn *compare, uint32_t *ids, uint32_t root, uint32_t count)
 {
 	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-		if (child + 1 < count && compare_slots(tree, slots[child], slots[child + 1]) < 0)
+		if (child + 1 < count && compare(tree, ids[child], ids[child + 1]) < 0)
 			child++;
-		if (compare_slots(tree, slots[root], slots[child]) >= 0)
+		if (compare(tree, ids[root], ids[child]) >= 0)
 			return;
-		uint32_t slot = slots[root];
-		slots[root] = slots[child];
-		slots[child] = slot;
+		uint32_t id = ids[root];
+		ids[root] = ids[child];
+		ids[child] = id;
 		root = child;
 	}
 }
 
-static void sort_slots(const struct tree *tree, uint32_t *slots, uint32_t count)
+/* Mostly they are in order already: nodes arrive by name. */
+static void sort(const struct tree *tree, compare_fn *compare, uint32_t *ids, uint32_t count)
 {
+	uint32_t ordered = 1;
+	while (ordered < count && compare(tree, ids[ordered - 1], ids[ordered]) <= 0)
+		ordered++;
+	if (ordered >= count)
+		return;
 	for (uint32_t i = count / 2; i > 0; i--)
-		sift(tree, slots, i - 1, count);
+		sift(tree, compare, ids, i - 1, count);
 	for (uint32_t end = count; end > 1; end--) {
-		uint32_t slot = slots[0];
-		slots[0] = slots[end - 1];
-		slots[end - 1] = slot;
-		sift(tree, slots, 0, end - 1);
+		uint32_t id = ids[0];
+		ids[0] = ids[end - 1];
+		ids[end - 1] = id;
+		sift(tree, compare, ids, 0, end - 1);
 	}
 }
 
@@ -252,8 +294,9 @@ static void place_nodes(struct tree *tree, const struct node *nodes)
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
 		const struct tree_node *node = &tree->nodes[slot];
 		bool labelled = nodes[slot].present && node->leaf != FROND_NONE && node->spine != FROND_NONE;
-		if (labelled && tree->file_node[node->name] == FROND_NONE)
-			note_parent(tree, node->leaf, node->spine);
+		if (!labelled || tree->file_node[node->name] != FROND_NONE)
+			continue;
+		note_parent(tree, node->leaf, node->spine);
 	}
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
 		tree->place_leaf[slot] = tree->place_spine[slot] = FROND_NONE;
@@ -287,6 +330,7 @@ static void open_leaf(struct tree *tree, struct fabric *fabric, uint32_t leaf, u
 {
 	if (fabric->spine_count == 0 || tree->spine_name[fabric->spine_count - 1] != spine) {
 		fabric->spine_start[fabric->spine_count] = fabric->leaf_count;
+		fabric->spine_core[fabric->spine_count] = tree->core_of[spine];
 		tree->spine_name[fabric->spine_count++] = spine;
 	}
 	uint32_t in_file = tree->file_leaf[leaf];
@@ -313,42 +357,222 @@ static void open_empty(struct tree *tree, struct fabric *fabric, uint32_t leaf, 
 	}
 }
 
-bool tree_build(struct tree *tree, const struct node *nodes, struct fabric *fabric)
+/* Numbers the leaves in use and counts their nodes; nodes over a limit stay outside the tree. */
+static uint32_t draft_leaves(struct tree *tree, const struct node *nodes)
 {
-	if (!tree->dirty)
-		return false;
+	uint32_t leaves = 0, own = 0; /* own: not of the file, whose leaves all have their place */
+	uint64_t most = FABRIC_LEAVES(tree->cap) - tree->file_leaves;
+	for (uint32_t slot = 0; slot < tree->cap; slot++)
+		if (nodes[slot].present && tree->place_leaf[slot] != FROND_NONE)
+			tree->other[tree->place_leaf[slot]] = FROND_NONE;
+	for (uint32_t slot = 0; slot < tree->cap; slot++) {
+		uint32_t leaf = tree->place_leaf[slot];
+		if (!nodes[slot].present || leaf == FROND_NONE)
+			continue;
+		uint32_t *number = &tree->other[leaf];
+		bool listed = tree->file_leaf[leaf] != FROND_NONE;
+		if (*number == FROND_NONE && (listed || own < most)) {
+			*number = leaves++;
+			own += !listed;
+			tree->draft_leaf[*number] = leaf;
+			tree->draft_count[*number] = 0;
+			tree->draft_order[*number] = *number;
+		}
+		if (*number != FROND_NONE && tree->draft_count[*number] < FROND_LEAF_NODES) {
+			tree->parent[leaf] = tree->place_spine[slot];
+			tree->draft_count[*number]++;
+			continue;
+		}
+		report(tree, *number == FROND_NONE ? PROBLEM_TOO_MANY : PROBLEM_LEAF_FULL, leaf, tree->nodes[slot].name,
+		       FROND_NONE);
+		tree->place_leaf[slot] = tree->place_spine[slot] = FROND_NONE;
+	}
+	return leaves;
+}
+
+/* A spine's core is what the labels of its nodes say; one that several claim, or that the file knows, has none. */
+static void find_cores(struct tree *tree, const struct node *nodes)
+{
+	for (uint32_t slot = 0; slot < tree->cap; slot++)
+		if (nodes[slot].present && tree->place_spine[slot] != FROND_NONE)
+			tree->core_of[tree->place_spine[slot]] = FROND_NONE;
+	for (uint32_t slot = 0; tree->with_core > 0 && slot < tree->cap; slot++) {
+		uint32_t spine = tree->place_spine[slot], core = tree->nodes[slot].core;
+		if (!nodes[slot].present || spine == FROND_NONE || core == FROND_NONE || !tree->two_levels ||
+		    tree->file_spine[spine] != FROND_NONE)
+			continue;
+		uint32_t *known = &tree->core_of[spine];
+		if (*known == FROND_NONE || compare_names(tree, core, *known) < 0)
+			*known = core;
+	}
+	for (uint32_t slot = 0; tree->with_core > 0 && slot < tree->cap;
+	     slot++) { /* the lowest stays unless another node names another */
+		uint32_t spine = tree->place_spine[slot], core = tree->nodes[slot].core;
+		if (!nodes[slot].present || spine == FROND_NONE || core == FROND_NONE ||
+		    tree->core_of[spine] == FROND_NONE || tree->core_of[spine] == core)
+			continue;
+		report(tree, PROBLEM_TWO_CORES, spine, tree->core_of[spine], core);
+		tree->core_of[spine] = FROND_NONE;
+	}
+}
+
+/* Opens the leaves in order, with those of the file that have no node, and gives each its stretch of positions:
+ * draft_count becomes the leaf's first position. */
+static uint32_t open_leaves(struct tree *tree, struct fabric *fabric, uint32_t leaves)
+{
+	uint32_t position = 0, next_file = 0;
+	fabric->leaf_count = fabric->spine_count = 0;
+	for (uint32_t i = 0; i < leaves; i++) {
+		uint32_t number = tree->draft_order[i], leaf = tree->draft_leaf[number], spine = tree->parent[leaf];
+		open_empty(tree, fabric, leaf, spine, position, &next_file);
+		open_leaf(tree, fabric, leaf, spine, position);
+		next_file += tree->file_leaf[leaf] == next_file;
+		uint32_t nodes = tree->draft_count[number];
+		for (uint32_t at = position; at < position + nodes; at++)
+			fabric->leaf_of[at] = fabric->leaf_count - 1;
+		tree->draft_count[number] = position;
+		position += nodes;
+	}
+	open_empty(tree, fabric, FROND_NONE, FROND_NONE, position, &next_file);
+	fabric->leaf_start[fabric->leaf_count] = position;
+	fabric->spine_start[fabric->spine_count] = fabric->leaf_count;
+	return position;
+}
+
+/* Nodes of a leaf with one label are an NVLink domain. other[label] is the position of the last one that had it. */
+static void number_domains(struct tree *tree, struct fabric *fabric)
+{
+	fabric->domain_count = 0;
+	if (tree->with_domain == 0) {
+		memset(fabric->domain_of, 0xff, fabric->node_count * sizeof *fabric->domain_of);
+		return;
+	}
+	for (uint32_t at = 0; at < fabric->node_count; at++) {
+		uint32_t label = tree->nodes[fabric->order[at]].domain, leaf = fabric->leaf_of[at];
+		fabric->domain_of[at] = FROND_NONE;
+		if (leaf == FROND_NONE || label == FROND_NONE)
+			continue;
+		uint32_t last = tree->other[label];
+		bool known =
+			last < at && fabric->leaf_of[last] == leaf && tree->nodes[fabric->order[last]].domain == label;
+		fabric->domain_of[at] = known ? fabric->domain_of[last] : fabric->domain_count++;
+		tree->other[label] = at;
+	}
+}
+
+/* Phases: where each node stands; the leaves in order; nodes into their leaves; nodes of a leaf in order. */
+static void rebuild(struct tree *tree, const struct node *nodes, struct fabric *fabric)
+{
 	place_nodes(tree, nodes);
-	uint32_t count = 0;
+	uint32_t leaves = draft_leaves(tree, nodes);
+	find_cores(tree, nodes);
+	sort(tree, compare_leaves, tree->draft_order, leaves);
+	uint32_t loose = open_leaves(tree, fabric, leaves), next = loose;
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
 		fabric->position[slot] = FROND_NONE;
-		if (nodes[slot].present)
-			tree->sorted[count++] = slot;
-	}
-	sort_slots(tree, tree->sorted, count);
-	fabric->node_count = count;
-	fabric->leaf_count = fabric->spine_count = 0;
-	uint32_t last_leaf = FROND_NONE, inside = 0, next_file = 0;
-	for (uint32_t position = 0; position < count; position++) {
-		uint32_t slot = tree->sorted[position], leaf = tree->place_leaf[slot], spine = tree->place_spine[slot];
-		fabric->order[position] = slot;
-		fabric->position[slot] = position;
-		fabric->leaf_of[position] = FROND_NONE;
-		if (leaf == FROND_NONE)
+		if (!nodes[slot].present)
 			continue;
-		if (leaf != last_leaf) {
-			open_empty(tree, fabric, leaf, spine, position, &next_file);
-			open_leaf(tree, fabric, leaf, spine, position);
-			next_file += tree->file_leaf[leaf] == next_file;
-		}
-		fabric->leaf_of[position] = fabric->leaf_count - 1;
-		last_leaf = leaf;
-		inside = position + 1;
+		uint32_t leaf = tree->place_leaf[slot];
+		uint32_t at = leaf == FROND_NONE ? next++ : tree->draft_count[tree->other[leaf]]++;
+		fabric->order[at] = slot;
 	}
-	open_empty(tree, fabric, FROND_NONE, FROND_NONE, inside, &next_file);
-	fabric->leaf_start[fabric->leaf_count] = inside;
-	fabric->spine_start[fabric->spine_count] = fabric->leaf_count;
+	fabric->node_count = next;
+	for (uint32_t at = loose; at < next; at++)
+		fabric->leaf_of[at] = FROND_NONE;
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++)
+		sort(tree, compare_slots, fabric->order + fabric->leaf_start[leaf], leaf_nodes(fabric, leaf));
+	sort(tree, compare_slots, fabric->order + loose, next - loose);
+	for (uint32_t at = 0; at < next; at++)
+		fabric->position[fabric->order[at]] = at;
+	number_domains(tree, fabric);
+}
+
+bool tree_build(struct tree *tree, const struct node *nodes, struct fabric *fabric)
+{
+	if (!tree->dirty && !fabric->stale)
+		return false;
+	if (tree->dirty)
+		rebuild(tree, nodes, fabric);
+	fabric_settle(fabric, nodes);
 	tree->dirty = false;
 	return true;
+}
+
+static bool positions_of(const struct tree *tree, const struct fabric *fabric, uint32_t name, uint32_t *first,
+			 uint32_t *end, uint32_t *domain)
+{
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++)
+		if (tree->leaf_name[leaf] == name) {
+			*first = fabric->leaf_start[leaf];
+			*end = fabric->leaf_start[leaf + 1];
+			return true;
+		}
+	bool found = false;
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
+		if (tree->spine_name[spine] == name || fabric->spine_core[spine] == name) {
+			*first = found ? *first : fabric->leaf_start[fabric->spine_start[spine]];
+			*end = fabric->leaf_start[fabric->spine_start[spine + 1]];
+			found = true;
+		}
+	for (uint32_t at = 0; at < fabric->node_count && !found; at++) {
+		if (fabric->domain_of[at] == FROND_NONE || tree->nodes[fabric->order[at]].domain != name)
+			continue;
+		*domain = fabric->domain_of[at];
+		*first = at;
+		*end = fabric->leaf_start[fabric->leaf_of[at] + 1];
+		found = true;
+	}
+	return found;
+}
+
+bool tree_find(const struct tree *tree, const struct fabric *fabric, const char *name, uint32_t *first, uint32_t *end,
+	       uint32_t *domain)
+{
+	uint32_t id = names_find(tree->names, name, (uint32_t)strlen(name));
+	*domain = FROND_NONE;
+	return id != FROND_NONE && positions_of(tree, fabric, id, first, end, domain);
+}
+
+static uint64_t hash_bytes(const char *text, uint32_t len)
+{
+	uint64_t mixed = 0xcbf29ce484222325ull; /* FNV-1a */
+	for (uint32_t i = 0; i < len; i++)
+		mixed = (mixed ^ (uint8_t)text[i]) * 0x100000001b3ull;
+	return len == 0 ? 0 : mixed | 1;
+}
+
+uint64_t tree_hash(const char *name)
+{
+	return hash_bytes(name, (uint32_t)strlen(name));
+}
+
+static bool hashes_to(const struct tree *tree, uint32_t name, uint64_t hash)
+{
+	uint32_t len;
+	if (name == FROND_NONE)
+		return false;
+	const char *text = names_text(tree->names, name, &len);
+	return hash_bytes(text, len) == hash;
+}
+
+bool tree_find_hash(const struct tree *tree, const struct fabric *fabric, uint64_t hash, uint32_t *first, uint32_t *end,
+		    uint32_t *domain)
+{
+	*domain = FROND_NONE;
+	*first = *end = 0;
+	for (uint32_t leaf = 0; hash != 0 && leaf < fabric->leaf_count; leaf++)
+		if (hashes_to(tree, tree->leaf_name[leaf], hash))
+			return positions_of(tree, fabric, tree->leaf_name[leaf], first, end, domain);
+	for (uint32_t spine = 0; hash != 0 && spine < fabric->spine_count; spine++) {
+		uint32_t names[] = {tree->spine_name[spine], fabric->spine_core[spine]};
+		for (uint32_t i = 0; i < 2; i++)
+			if (hashes_to(tree, names[i], hash))
+				return positions_of(tree, fabric, names[i], first, end, domain);
+	}
+	for (uint32_t at = 0; hash != 0 && at < fabric->node_count; at++)
+		if (fabric->domain_of[at] != FROND_NONE && hashes_to(tree, tree->nodes[fabric->order[at]].domain, hash))
+			return positions_of(tree, fabric, tree->nodes[fabric->order[at]].domain, first, end, domain);
+	return false;
 }
 
 /* ---- in words --------------------------------------------------------------------------------------------------------- */
@@ -370,6 +594,17 @@ void tree_problems(const struct tree *tree, struct out *out)
 			out_printf(out, "leaf %s has two parents, %s and %s", domain.text, other.text,
 				   show(tree, problem->third).text);
 			break;
+		case PROBLEM_TWO_CORES:
+			out_printf(out, "spine %s has two parents, %s and %s; it is scheduled without a core",
+				   domain.text, other.text, show(tree, problem->third).text);
+			break;
+		case PROBLEM_LEAF_FULL:
+			out_printf(out, "leaf %s has more than %u nodes", domain.text, FROND_LEAF_NODES);
+			break;
+		case PROBLEM_TOO_MANY:
+			out_printf(out, "there are more than %" PRIu64 " leaves, among them %s",
+				   (uint64_t)FABRIC_LEAVES(tree->cap), domain.text);
+			break;
 		case PROBLEM_LOOP:
 			out_printf(out, "leaf %s is above itself: its spine %s is a leaf under it", domain.text,
 				   other.text);
@@ -385,8 +620,11 @@ void tree_problems(const struct tree *tree, struct out *out)
 				   other.text, show(tree, problem->third).text);
 			break;
 		}
-		out_printf(out, "; %" PRIu32 " node%s scheduled without topology\n", problem->nodes,
-			   problem->nodes == 1 ? " is" : "s are");
+		if (problem->kind == PROBLEM_TWO_CORES)
+			out_printf(out, "\n");
+		else
+			out_printf(out, "; %" PRIu32 " node%s scheduled without topology\n", problem->nodes,
+				   problem->nodes == 1 ? " is" : "s are");
 	}
 	if (tree->problem_count > TREE_PROBLEMS_MAX)
 		out_printf(out, "%" PRIu32 " further problems of the fabric\n",

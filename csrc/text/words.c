@@ -74,7 +74,17 @@ struct shown shown(const char *value, uint64_t len)
  * against another byte compares as bytes, the same for every run of digits, so the order is total. */
 int natural_compare(const char *a, uint32_t a_len, const char *b, uint32_t b_len)
 {
-	uint32_t i = 0, j = 0;
+	uint32_t i = 0, j;
+	while (i < a_len && i < b_len && a[i] == b[i])
+		i++; /* names of one cluster begin alike; a number is compared from its first digit */
+	uint32_t digits = i;
+	while (digits < a_len && digits < b_len && is_digit(a[digits]) && is_digit(b[digits]))
+		digits++;
+	if (i < digits && digits == a_len && digits == b_len) /* node-017 and node-123: like their bytes */
+		return a[i] < b[i] ? -1 : 1;
+	while (i > 0 && is_digit(a[i - 1]))
+		i--;
+	j = i;
 	while (i < a_len && j < b_len) {
 		if (is_digit(a[i]) && is_digit(b[j])) {
 			uint32_t i_end = digits_end(a, i, a_len), j_end = digits_end(b, j, b_len);

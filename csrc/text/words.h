@@ -6,12 +6,10 @@
 #ifndef FROND_TEXT_WORDS_H
 #define FROND_TEXT_WORDS_H
 
-#include "core/ask.h" /* enum strategy, enum mode */
+#include "core/ask.h" /* enum strategy, enum mode, enum recovery */
 
 #include <stdbool.h>
 #include <stdint.h>
-
-enum recovery { RECOVERY_REPLACE, RECOVERY_MOVE_GANG, RECOVERY_WAIT };
 
 #define WAIT_FOREVER INT64_MAX /* ms */
 

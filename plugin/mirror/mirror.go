@@ -105,7 +105,7 @@ func (m *Mirror) Name(slot uint32) string {
 
 // SetNode enters or changes a node. changed: the engine was told something new.
 func (m *Mirror) SetNode(object *v1.Node) (changed bool, err error) {
-	entry := shim.Node{Name: object.Name, GPUs: m.reader.NodeGPUs(object)}
+	entry := shim.Node{Name: object.Name, GPUs: m.reader.NodeGPUs(object), Topology: shim.None}
 	if object.Spec.Unschedulable {
 		entry.Flags |= shim.NodeCordoned
 	}
@@ -163,7 +163,7 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 	}
 	class := m.reader.Classify(object)
 	entry := shim.Pod{Key: shim.PodKey(string(object.UID)), GPUs: class.GPUs, Allocated: object.Annotations[workload.Allocated],
-		Name: object.Namespace + "/" + object.Name}
+		Name: object.Namespace + "/" + object.Name, Rank: shim.None}
 	switch class.Kind {
 	case workload.Member:
 		entry.Name, entry.Gang = class.Gang.String(), workload.GangKey(class.Gang)

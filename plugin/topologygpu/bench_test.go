@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,6 +92,7 @@ type bench struct {
 	pods      []*v1.Pod
 	snapshot  *cache.Snapshot
 	recorder  *events.FakeRecorder
+	recording string // of the engine's calls
 }
 
 // lister is a snapshot that the test may exchange; what our tests do not need stays with the first one.
@@ -138,7 +141,8 @@ func newBench(t *testing.T) *bench {
 	b := &bench{t: t, client: fake.NewClientset(), recorder: events.NewFakeRecorder(100),
 		queue: &queue{nominated: map[types.UID]fwk.PodInfo{}, node: map[types.UID]string{}, activated: map[string]bool{}}}
 	b.snapshot = cache.NewEmptySnapshot()
-	host := &Host{}
+	b.recording = filepath.Join(t.TempDir(), "recording")
+	host := &Host{Record: b.recording}
 	b.framework = b.build(host, profile(t, "gpu", arguments(withLibrary), true))
 	for _, extension := range b.framework.EnqueueExtensions() {
 		if extension.Name() == Name {
@@ -258,6 +262,16 @@ func (b *bench) check() {
 	if err := b.plugin.engine.Check(); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// called says whether a call to the engine, or part of one, is in the recording.
+func (b *bench) called(text string) bool {
+	b.t.Helper()
+	recording, err := os.ReadFile(b.recording)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return strings.Contains(string(recording), text)
 }
 
 func (b *bench) reserved() uint32 {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
 )
 
 var ctx = context.Background()
@@ -227,6 +228,8 @@ func TestAGangFromLeadToPermit(t *testing.T) {
 		t.Error("driver comes before w-0 by name, so it leads")
 	}
 	lead := pods[2]
+	lead.Spec.Priority = new(int32(7))
+	lead.Annotations["topology.scheduler/recovery"] = "MoveGang"
 	if status := b.plugin.PreEnqueue(ctx, lead); !status.IsSuccess() {
 		t.Fatal(status)
 	}
@@ -236,6 +239,12 @@ func TestAGangFromLeadToPermit(t *testing.T) {
 	}
 	if b.reserved() != 16 {
 		t.Errorf("%d GPUs are reserved", b.reserved())
+	}
+	if gang, err := b.plugin.engine.Gang(workload.GangKey(groupGang)); err != nil || gang.State != shim.GangPlanned || gang.MinMember != 3 || gang.Priority != 7 {
+		t.Errorf("%+v %v", gang, err)
+	}
+	if !b.called("\n annotation \"topology.scheduler/recovery\" \"MoveGang\"\n= OK text \"\"\n") || !b.called("\ngang_put ") {
+		t.Error("the engine was not told what the gang asks for")
 	}
 	states := map[string]fwk.CycleState{lead.Name: state}
 	places := map[string]string{lead.Name: "node-4"}

@@ -32,6 +32,8 @@ import (
 // Host holds what all profiles of one process share: the library, one engine, the mirror and the gang table. main makes
 // one and registers its Factory.
 type Host struct {
+	Record string // file for a recording of all calls to the engine (docs/recording.md); "": none
+
 	mu     sync.Mutex
 	shared *cluster
 	args   []byte // canonical; profiles that use the plugin must agree
@@ -70,7 +72,7 @@ func (h *Host) Factory(ctx context.Context, object runtime.Object, handle fwk.Ha
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.shared == nil {
-		shared, err := open(raw)
+		shared, err := open(raw, shim.Record(h.Record, recordingLost(ctx)))
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +113,7 @@ func canonical(raw []byte) []byte {
 }
 
 // open loads the library and makes the engine. Only corePath is read in Go, because the rest is decoded by the library.
-func open(raw []byte) (*cluster, error) {
+func open(raw []byte, how ...shim.Option) (*cluster, error) {
 	var peek struct {
 		CorePath string `json:"corePath"`
 	}
@@ -128,7 +130,7 @@ func open(raw []byte) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := library.New(mirror.Limits(), raw, fabric)
+	engine, err := library.New(mirror.Limits(), raw, fabric, how...)
 	if err != nil {
 		if args.FabricFile != "" {
 			return nil, fmt.Errorf("args.topology.fabricFile: %s: %w", args.FabricFile, err)
@@ -136,6 +138,11 @@ func open(raw []byte) (*cluster, error) {
 		return nil, err
 	}
 	return &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64)}, nil
+}
+
+// recordingLost says that there is no recording, or no more of it; scheduling goes on.
+func recordingLost(ctx context.Context) func(error) {
+	return func(err error) { loggerFor(ctx).Error(err, "Calls to the engine are not recorded") }
 }
 
 // start registers handlers with the scheduler's informers and starts our own goroutines; the context ends them all.

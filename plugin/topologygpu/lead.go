@@ -134,6 +134,7 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 			last.err = err
 			return last
 		}
+		p.remember(ctx, request, annotations)
 		for i, member := range members {
 			if member.Slot == shim.None {
 				last.places = append(last.places, gangs.Place{UID: member.Pod.UID, Node: names[i]})

@@ -51,11 +51,21 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		}
 		return fwk.AsStatus(err)
 	}
+	p.remember(ctx, request, c.annotations)
 	// A cluster without topology is no news to a single pod, which needs none.
 	p.warn(pod, plan, func(flag shim.PlanFlag) bool { return flag != shim.PlanNoTopology })
 	loggerFor(ctx).Info("Pod placed", "pod", klog.KObj(pod), "node", node, "gpus", c.gpus, "rule", plan.Rule.String(),
 		"relaxed", plan.Flags&shim.PlanRelaxed != 0, "generation", plan.Generation, "why", sentence)
 	return nil
+}
+
+// remember tells the engine what the owner of a booking asked for, which repair and preemption go by later. Without it they
+// go by the defaults, so a failure is no reason to give the booking back.
+func (p *Plugin) remember(ctx context.Context, request shim.Request, annotations map[string]string) {
+	err := p.engine.GangPut(request, annotations)
+	if err != nil && !shim.IsCode(err, shim.CodeUnknown) { // unknown: members without GPUs hold nothing
+		loggerFor(ctx).Error(err, "The engine does not know what the gang asks for", "gang", request.Name)
+	}
 }
 
 // again fails a single pod for a reason that has passed by the time it is told: it is woken at once.

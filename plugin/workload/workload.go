@@ -184,7 +184,7 @@ func (r *Reader) SingleRequest(pod *v1.Pod, now time.Time) (shim.Request, shim.M
 	gpus, key := r.GPUs(pod), shim.PodKey(string(pod.UID))
 	request := shim.Request{
 		Gang: key, MinMember: 1, GPUsDesired: r.desiredGPUs(pod, gpus), Age: age(now, pod), OnlySlot: shim.None,
-		Name: pod.Namespace + "/" + pod.Name,
+		Name: pod.Namespace + "/" + pod.Name, Priority: priority(pod),
 	}
 	return request, shim.Member{Pod: key, GPUs: gpus, PinnedSlot: shim.None}, r.Annotations(pod)
 }
@@ -202,6 +202,7 @@ func (r *Reader) GangRequest(id GangID, spec Spec, lead *v1.Pod, members []GangM
 	request := shim.Request{
 		Gang: GangKey(id), MinMember: uint32(min(max(spec.MinMember, 1), len(members))),
 		GPUsDesired: r.desiredGPUs(lead, r.GPUs(lead)), OnlySlot: shim.None, Name: id.String(), Age: math.MaxInt64,
+		Priority: priority(lead),
 	}
 	out := make([]shim.Member, len(members))
 	for i, m := range members {
@@ -217,6 +218,13 @@ func (r *Reader) GangRequest(id GangID, spec Spec, lead *v1.Pod, members []GangM
 // right gang before the object that makes it one has been seen.
 func GangKey(id GangID) shim.Key {
 	return shim.GangKey(id.Kind, id.Namespace, id.Name, id.UID)
+}
+
+func priority(pod *v1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
 }
 
 func age(now time.Time, pod *v1.Pod) time.Duration {

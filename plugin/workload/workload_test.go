@@ -150,8 +150,10 @@ func TestRequests(t *testing.T) {
 	p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
 	r := reader(t, j)
 
-	single, member, _ := r.SingleRequest(with(pod("s", 4), GPUCount, "4"), now)
-	if single.GPUsDesired != 4 || member.GPUs != 4 || member.PinnedSlot != shim.None || single.Name != "ml/s" || single.Gang != member.Pod {
+	urgent := with(pod("s", 4), GPUCount, "4")
+	urgent.Spec.Priority = new(int32(1000))
+	single, member, _ := r.SingleRequest(urgent, now)
+	if single.Priority != 1000 || single.GPUsDesired != 4 || member.GPUs != 4 || member.PinnedSlot != shim.None || single.Name != "ml/s" || single.Gang != member.Pod {
 		t.Errorf("single: %+v %+v", single, member)
 	}
 
@@ -161,7 +163,7 @@ func TestRequests(t *testing.T) {
 	future.CreationTimestamp = metav1.NewTime(now.Add(time.Hour))
 	members := []GangMember{{Pod: p, GPUs: 8, Rank: 0, Slot: shim.None}, {Pod: young, GPUs: 8, Rank: 1, Slot: shim.None}, {Pod: future, GPUs: 8, Rank: 2, Slot: 5}}
 	request, out, annotations := r.GangRequest(JobID(j), JobSpec(j), p, members, now)
-	if request.GPUsDesired != 16 || request.MinMember != 2 || request.Age != time.Second || request.Name != "ml/train" {
+	if request.Priority != 0 || request.GPUsDesired != 16 || request.MinMember != 2 || request.Age != time.Second || request.Name != "ml/train" {
 		t.Errorf("gang: %+v", request)
 	}
 	if len(out) != 3 || out[2].PinnedSlot != 5 || out[1].Rank != 1 || annotations[GPUCount] != "16" {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer.h - part of oracle.c: reads the simulator's answer (spec 11) and says what is wrong with it.
+ * answer.h - part of oracle.c: writes the right answer as the simulator must (spec 11), and says what is wrong with
+ * another one.
  *
- * Every check returns true when all is well; otherwise it has put one sentence into the complaint.
- *
- * More literal readings (see rules.h for R1 to R9):
- *  A1  minMember below members: all members are planned if they can be, relaxed if need be; else the minMember lowest
- *      ranks are planned as a gang of that size, with the rule of that size.
- *  A2  A wrong gpu-count is an answer: placed false with a reason. It is compared with all members' GPUs.
- *  A3  remove of a job that was not placed gives nothing back and is no error.
- *  A4  A preferred-domain that names nothing leaves the answer as if it were not there.
+ *  A1  A wrong gpu-count is an answer: placed false with a reason. It is compared with all members' GPUs.
+ *  A2  With minMember, "never fits" is said when not even minMember members ever fit.
+ *  A3  A member without GPUs may be left out of `members` or stand there with no GPUs; the rest of its entry is free.
  */
 #ifndef FROND_TEST_ANSWER_H
 #define FROND_TEST_ANSWER_H
@@ -19,20 +15,12 @@
 
 #include <cjson/cJSON.h>
 
-#include "instance.h"
-#include "rules.h"
+#include "plan.h"
 
-enum { COMPLAINT_SIZE = 512 };
+enum { COMPLAINT_SIZE = 1024 };
 
 struct complaint {
 	char text[COMPLAINT_SIZE];
-};
-
-struct placement { /* the members of an answer, after their hard rules were checked */
-	int members;
-	int node[MEMBERS_MAX];
-	unsigned mask[MEMBERS_MAX];
-	int counts[NODES_MAX];
 };
 
 __attribute__((format(printf, 2, 3))) static bool complain(struct complaint *complaint, const char *format, ...)
@@ -50,309 +38,157 @@ static const char *text_of(const cJSON *object, const char *key)
 	return text ? text : "";
 }
 
-/* ---- A: hard rules ---------------------------------------------------------------------------------------------- */
+/* ---- the right answer ------------------------------------------------------------------------------------------- */
 
-static int node_by_name(const struct fabric *fabric, const char *name)
+static cJSON *ring_list(struct world *world, int n, unsigned set)
 {
-	for (int n = 0; n < fabric->node_count; n++)
-		if (strcmp(fabric->nodes[n].name, name) == 0)
-			return n;
-	return -1;
+	const struct ring *ring = ring_of(&world->machines[world->fabric->nodes[n].model], set);
+	return cJSON_CreateIntArray(ring->order, ring->count);
 }
 
-/* One member's GPUs: as many as asked, each once, in range, free and healthy. *taken grows by them. */
-static bool check_gpus(const struct node *node, const cJSON *gpus, int size, unsigned *taken, unsigned *mask,
-		       struct complaint *complaint)
+static cJSON *member_entry(struct world *world, int rank, int n, unsigned set)
 {
-	const cJSON *item;
-
-	if (!cJSON_IsArray(gpus) || cJSON_GetArraySize(gpus) != size)
-		return complain(complaint, "a member on %s has %d GPUs, not %d", node->name, cJSON_GetArraySize(gpus),
-				size);
-	cJSON_ArrayForEach(item, gpus)
-	{
-		int gpu = cJSON_IsNumber(item) ? item->valueint : -1;
-		if (gpu < 0 || gpu >= node->gpus || item->valuedouble != gpu)
-			return complain(complaint, "%s has no GPU %d", node->name, gpu);
-		unsigned bit = 1u << gpu;
-		if (*taken & bit)
-			return complain(complaint, "GPU %d of %s is given twice", gpu, node->name);
-		if (node->used_mask & bit)
-			return complain(complaint, "GPU %d of %s is in use", gpu, node->name);
-		if (node->unhealthy_mask & bit)
-			return complain(complaint, "GPU %d of %s is unhealthy", gpu, node->name);
-		*taken |= bit;
-		*mask |= bit;
-	}
-	return true;
-}
-
-static bool check_member(const struct fabric *fabric, const struct job *job, const cJSON *member, int rank,
-			 struct state *after, struct placement *placement, struct complaint *complaint)
-{
-	const cJSON *rank_item = cJSON_GetObjectItemCaseSensitive(member, "rank");
+	const struct fabric *fabric = world->fabric;
+	const struct leaf *leaf = &fabric->leaves[fabric->nodes[n].leaf];
 	char domain[2 * NAME_SIZE + 2];
+	cJSON *member = cJSON_CreateObject();
 
-	if (!cJSON_IsNumber(rank_item) || rank_item->valueint != rank)
-		return complain(complaint, "member %d does not have rank %d", rank, rank);
-	int n = node_by_name(fabric, text_of(member, "node"));
-	if (n < 0)
-		return complain(complaint, "rank %d is on unknown node \"%s\"", rank, text_of(member, "node"));
-	const struct node *node = &fabric->nodes[n];
-	const struct leaf *leaf = &fabric->leaves[node->leaf];
-	if (node->cordoned)
-		return complain(complaint, "rank %d is on cordoned node %s", rank, node->name);
-	if (!node_admits(node, job))
-		return complain(complaint, "rank %d is on %s, whose uplink is too slow", rank, node->name);
 	snprintf(domain, sizeof domain, "%s/%s", fabric->spine_names[leaf->spine], leaf->name);
-	if (strcmp(text_of(member, "domain"), domain) != 0)
-		return complain(complaint, "rank %d on %s has domain \"%s\", not %s", rank, node->name,
-				text_of(member, "domain"), domain);
-	placement->node[rank] = n;
-	placement->counts[n]++;
-	return check_gpus(node, cJSON_GetObjectItemCaseSensitive(member, "gpus"), job->sizes[rank], &after->taken[n],
-			  &placement->mask[rank], complaint);
+	cJSON_AddNumberToObject(member, "rank", rank);
+	cJSON_AddStringToObject(member, "node", fabric->nodes[n].name);
+	cJSON_AddStringToObject(member, "domain", domain);
+	cJSON_AddItemToObject(member, "gpus", ring_list(world, n, set));
+	return member;
 }
 
-static bool check_members(const struct fabric *fabric, const struct state *state, const struct job *job,
-			  const cJSON *answer, int members, struct placement *placement, struct complaint *complaint)
+static cJSON *answer_placed(struct world *world, const char *name, const struct rule *rule, bool relaxed,
+			    const struct placement *placement)
 {
-	const cJSON *list = cJSON_GetObjectItemCaseSensitive(answer, "members");
-	struct state after = *state;
-
-	memset(placement, 0, sizeof *placement);
-	placement->members = members;
-	if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != members)
-		return complain(complaint, "the answer has %d members, not %d", cJSON_GetArraySize(list), members);
-	for (int rank = 0; rank < members; rank++)
-		if (!check_member(fabric, job, cJSON_GetArrayItem(list, rank), rank, &after, placement, complaint))
-			return false;
-	return true;
-}
-
-/* names_used[i] NULL: position i of the fabric is not in use and must not be listed. */
-static bool check_list(const cJSON *answer, const char *key, const char *const *names_used, int count,
-		       struct complaint *complaint)
-{
-	const cJSON *list = cJSON_GetObjectItemCaseSensitive(answer, key);
-	const cJSON *item = cJSON_IsArray(list) ? list->child : NULL;
-
-	for (int i = 0; i < count; i++) {
-		if (!names_used[i])
-			continue;
-		const char *listed = cJSON_GetStringValue(item);
-		if (!listed || strcmp(listed, names_used[i]) != 0)
-			return complain(complaint, "\"%s\" has \"%s\" where %s belongs", key, listed ? listed : "",
-					names_used[i]);
-		item = item->next;
-	}
-	return item ? complain(complaint, "\"%s\" lists more than the members use", key) : true;
-}
-
-static bool check_lists(const struct fabric *fabric, const struct placement *placement, const cJSON *answer,
-			struct complaint *complaint)
-{
-	const char *spines[SPINES_MAX] = {NULL};
-	const char *leaves[LEAVES_MAX] = {NULL};
+	const struct fabric *fabric = world->fabric;
+	unsigned spines = 0, leaves = 0;
+	cJSON *answer = cJSON_CreateObject();
 
 	for (int rank = 0; rank < placement->members; rank++) {
-		int leaf = fabric->nodes[placement->node[rank]].leaf;
-		leaves[leaf] = fabric->leaves[leaf].name;
-		spines[fabric->leaves[leaf].spine] = fabric->spine_names[fabric->leaves[leaf].spine];
+		if (placement->node[rank] < 0)
+			continue;
+		leaves |= 1u << fabric->nodes[placement->node[rank]].leaf;
+		spines |= 1u << fabric->leaves[fabric->nodes[placement->node[rank]].leaf].spine;
 	}
-	return check_list(answer, "spines", spines, fabric->spine_count, complaint) &&
-	       check_list(answer, "leaves", leaves, fabric->leaf_count, complaint);
-}
-
-/* ---- D: each rank takes the first chosen node in fabric order that has a place of its size ---------------------- */
-
-static bool check_rank_order(const struct fabric *fabric, const struct job *job, const struct placement *placement,
-			     struct complaint *complaint)
-{
+	cJSON_AddStringToObject(answer, "name", name);
+	cJSON_AddBoolToObject(answer, "placed", true);
+	cJSON_AddStringToObject(answer, "rule", RULE_NAMES[rule->kind]);
+	cJSON_AddBoolToObject(answer, "relaxed", relaxed);
+	cJSON *list = cJSON_AddArrayToObject(answer, "spines");
+	for (int s = 0; s < fabric->spine_count; s++)
+		if (spines & (1u << s))
+			cJSON_AddItemToArray(list, cJSON_CreateString(fabric->spine_names[s]));
+	list = cJSON_AddArrayToObject(answer, "leaves");
+	for (int l = 0; l < fabric->leaf_count; l++)
+		if (leaves & (1u << l))
+			cJSON_AddItemToArray(list, cJSON_CreateString(fabric->leaves[l].name));
+	list = cJSON_AddArrayToObject(answer, "members");
 	for (int rank = 0; rank < placement->members; rank++)
-		for (int later = rank + 1; later < placement->members; later++)
-			if (job->sizes[later] == job->sizes[rank] && placement->node[later] < placement->node[rank])
-				return complain(complaint, "rank %d is on %s although rank %d has the earlier %s", rank,
-						fabric->nodes[placement->node[rank]].name, later,
-						fabric->nodes[placement->node[later]].name);
-	return true;
+		if (placement->node[rank] >= 0)
+			cJSON_AddItemToArray(list,
+					     member_entry(world, rank, placement->node[rank], placement->mask[rank]));
+	return answer;
 }
 
-/* ---- B and C: gangs of equal members ---------------------------------------------------------------------------- */
-
-static bool check_reason(const cJSON *answer, struct complaint *complaint)
+static cJSON *answer_refused(const char *name, const char *reason)
 {
-	const char *reason = text_of(answer, "reason");
-	if (strlen(reason) < 10 || strchr(reason, '\n'))
-		return complain(complaint, "the reason is not one sentence: \"%s\"", reason);
-	return true;
+	cJSON *answer = cJSON_CreateObject();
+	cJSON_AddStringToObject(answer, "name", name);
+	cJSON_AddBoolToObject(answer, "placed", false);
+	cJSON_AddStringToObject(answer, "reason", reason);
+	return answer;
 }
 
-/* Not placed, and brute force agrees: the reason says whether another day would help. */
-static bool check_refusal(const struct job *job, const struct expected *expected, const cJSON *answer,
+static cJSON *answer_of(struct world *world, const struct job *job, const struct outcome *outcome)
+{
+	if (gpu_count_wrong(job))
+		return answer_refused(job->name, "gpu-count is wrong");
+	if (outcome->placed)
+		return answer_placed(world, job->name, &outcome->rule, outcome->relaxed, &outcome->plan.placement);
+	return answer_refused(job->name, outcome->rule.never ? "never fits" : "must wait");
+}
+
+/* ---- another answer --------------------------------------------------------------------------------------------- */
+
+/* A3: a copy without the members that have no GPUs and should have none. */
+static cJSON *without_idle_members(const struct job *job, const cJSON *answer)
+{
+	cJSON *copy = cJSON_Duplicate(answer, true);
+	cJSON *members = cJSON_GetObjectItemCaseSensitive(copy, "members");
+
+	for (int i = cJSON_GetArraySize(members) - 1; i >= 0; i--) {
+		const cJSON *member = cJSON_GetArrayItem(members, i);
+		const cJSON *rank = cJSON_GetObjectItemCaseSensitive(member, "rank");
+		bool idle = cJSON_IsNumber(rank) && rank->valueint >= 0 && rank->valueint < job->members &&
+			    job->sizes[rank->valueint] == 0;
+		if (idle && cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(member, "gpus")) == 0)
+			cJSON_DeleteItemFromArray(members, i);
+	}
+	return copy;
+}
+
+/* The first key whose values differ, with both values. */
+static bool complain_difference(const cJSON *right, const cJSON *answer, struct complaint *complaint)
+{
+	const cJSON *item;
+	const char *key = "more than there should be";
+	char *wanted = NULL, *got = NULL;
+
+	cJSON_ArrayForEach(item, right)
+	{
+		const cJSON *other = cJSON_GetObjectItemCaseSensitive(answer, item->string);
+		if (other && cJSON_Compare(item, other, true))
+			continue;
+		key = item->string;
+		wanted = cJSON_PrintUnformatted(item);
+		got = other ? cJSON_PrintUnformatted(other) : NULL;
+		break;
+	}
+	complain(complaint, "\"%s\" must be %.450s, not %.450s", key, wanted ? wanted : "nothing",
+		 got ? got : "nothing");
+	free(wanted);
+	free(got);
+	return false;
+}
+
+/* Not placed, and rightly so: the reason is one sentence and says whether another day would help. */
+static bool check_refusal(const struct job *job, const struct outcome *outcome, const cJSON *answer,
 			  struct complaint *complaint)
 {
-	bool says_never = strstr(text_of(answer, "reason"), "never fits") != NULL;
+	const char *reason = text_of(answer, "reason");
+	bool says_never = strstr(reason, "never fits") != NULL;
 
-	if (!check_reason(answer, complaint))
-		return false;
-	if (job->min_member > 0 || expected->rule.too_wide) /* which gang "never" is said of is open there */
+	if (!reason[0] || strchr(reason, '\n') || cJSON_GetArraySize(answer) != 3)
+		return complain(complaint, "a refusal has a name, placed and a reason of one sentence");
+	if (gpu_count_wrong(job) || outcome->rule.too_wide) /* refused for another cause than room */
 		return true;
-	if (says_never != expected->rule.never)
+	if (says_never != outcome->rule.never)
 		return complain(complaint, "capacity %s, but the reason is: %s",
-				expected->rule.never ? "never suffices" : "suffices", text_of(answer, "reason"));
+				outcome->rule.never ? "never suffices" : "suffices", reason);
 	return true;
 }
 
-static bool check_rule_words(const struct expected *expected, const cJSON *answer, struct complaint *complaint)
+static bool check_answer(struct world *world, const struct job *job, const struct outcome *outcome, const cJSON *answer,
+			 struct complaint *complaint)
 {
-	const cJSON *relaxed = cJSON_GetObjectItemCaseSensitive(answer, "relaxed");
-	const char *name = RULE_NAMES[expected->rule.kind];
+	cJSON *right = answer_of(world, job, outcome);
+	cJSON *trimmed = without_idle_members(job, answer);
+	bool placed = outcome->placed && !gpu_count_wrong(job);
+	bool fine;
 
-	if (strcmp(text_of(answer, "rule"), name) != 0)
-		return complain(complaint, "the rule is \"%s\", not \"%s\"", name, text_of(answer, "rule"));
-	if (!cJSON_IsBool(relaxed) || cJSON_IsTrue(relaxed) != expected->relaxed)
-		return complain(complaint, "\"relaxed\" must be %s: the rule %s be met today",
-				expected->relaxed ? "true" : "false", expected->relaxed ? "cannot" : "can");
-	return true;
-}
-
-static bool check_best(const struct fabric *fabric, const struct job *job, const struct expected *expected,
-		       const struct placement *placement, struct complaint *complaint)
-{
-	struct facts facts = facts_of(fabric, job, placement->counts);
-	const int *best = expected->best.key;
-	int key[KEY_LENGTH];
-
-	if (!facts.links_admit)
-		return complain(complaint, "the gang crosses a leaf link that is too slow");
-	if (!expected->relaxed && !rule_is_met(&expected->rule, &facts))
-		return complain(complaint,
-				"the rule \"%s\" (at most %d) is broken: %d spines, %d leaves, %d runs, %d nodes",
-				RULE_NAMES[expected->rule.kind], expected->rule.limit, facts.spines, facts.leaves,
-				facts.runs, facts.nodes);
-	if (expected->inside && !facts.inside)
-		return complain(complaint, "the gang fits into %s but is not there", job->preferred);
-	strategy_key(job, &facts, key);
-	if (keys_compare(key, best, expected->depth) > 0)
-		return complain(complaint, "%s: the answer has (%d, %d, %d, %d), the best is (%d, %d, %d, %d)",
-				STRATEGY_NAMES[job->strategy], key[0], key[1], key[2], key[3], best[0], best[1],
-				best[2], best[3]);
-	/* Better than the best of all would be a mistake of ours, or a rule that we missed. */
-	if (keys_compare(key, best, expected->depth) < 0)
-		return complain(complaint, "the answer is better than brute force allows");
-	return true;
-}
-
-static bool check_equal(const struct fabric *fabric, const struct state *state, const struct job *job,
-			const struct expected *expected, int members, const cJSON *answer, struct placement *placement,
-			struct complaint *complaint)
-{
-	if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "placed"))) {
-		if (expected->placed)
-			return complain(complaint, "not placed, although %s",
-					expected->relaxed ? "a relaxed placement exists" : "a placement exists");
-		return check_refusal(job, expected, answer, complaint);
-	}
-	if (!expected->placed)
-		return complain(complaint, "placed, although no placement is allowed (rule \"%s\"%s%s)",
-				RULE_NAMES[expected->rule.kind], expected->rule.never ? ", never fits" : "",
-				expected->rule.too_wide ? ", wider than latency-sensitive allows" : "");
-	return check_members(fabric, state, job, answer, members, placement, complaint) &&
-	       check_lists(fabric, placement, answer, complaint) && check_rule_words(expected, answer, complaint) &&
-	       check_best(fabric, job, expected, placement, complaint) &&
-	       check_rank_order(fabric, job, placement, complaint);
-}
-
-/* ---- E: gangs of mixed members, one direction only -------------------------------------------------------------- */
-
-struct mixed { /* GPUs of the nodes that admit a member, whatever its size */
-	int free, ever;
-	int ever_node_max, ever_leaf_max;
-};
-
-static struct mixed mixed_of(const struct fabric *fabric, const struct state *state, const struct job *job)
-{
-	struct mixed mixed = {0};
-	int of_leaf[LEAVES_MAX] = {0};
-
-	for (int n = 0; n < fabric->node_count; n++) {
-		const struct node *node = &fabric->nodes[n];
-		if (!node_admits(node, job))
-			continue;
-		mixed.free += node->cordoned ? 0 : mask_count(node_free_mask(node, state->taken[n]));
-		mixed.ever += node->gpus;
-		of_leaf[node->leaf] += node->gpus;
-		if (node->gpus > mixed.ever_node_max)
-			mixed.ever_node_max = node->gpus;
-		if (of_leaf[node->leaf] > mixed.ever_leaf_max)
-			mixed.ever_leaf_max = of_leaf[node->leaf];
-	}
-	return mixed;
-}
-
-static enum rule_kind rule_by_name(const char *name)
-{
-	int kind = 0;
-	while (kind < RULE_KINDS && strcmp(RULE_NAMES[kind], name) != 0)
-		kind++;
-	return (enum rule_kind)kind;
-}
-
-/* How many leaves or spines the rule allows is not known here, so only what holds for any number is checked. */
-static bool check_mixed_rule(const struct fabric *fabric, const struct job *job, const struct mixed *mixed,
-			     const struct placement *placement, const cJSON *answer, struct complaint *complaint)
-{
-	struct facts facts = facts_of(fabric, job, placement->counts);
-	struct rule rule = {.kind = rule_by_name(text_of(answer, "rule")), .limit = INT_MAX};
-	struct rule least = {.kind = rule.kind, .limit = 1};
-	bool relaxed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "relaxed"));
-	bool ignore = job->mode == MODE_IGNORE && !job->latency_sensitive;
-	bool packs = job->strategy != STRATEGY_DISTRIBUTED || job->latency_sensitive;
-	int total = job_total_gpus(job);
-
-	if (rule.kind == RULE_KINDS || ignore != (rule.kind == RULE_NONE))
-		return complain(complaint, "the rule cannot be \"%s\"", text_of(answer, "rule"));
-	if (!facts.links_admit)
-		return complain(complaint, "the gang crosses a leaf link that is too slow");
-	if (packs && !ignore && (mixed->ever_node_max >= total) != (rule.kind == RULE_SINGLE_NODE))
-		return complain(complaint, "the rule is \"%s\", but the largest node has %d GPUs for %d",
-				text_of(answer, "rule"), mixed->ever_node_max, total);
-	if ((rule.kind == RULE_SAME_LEAF || rule.kind == RULE_COMPLETE_LEAF) && mixed->ever_leaf_max < total)
-		return complain(complaint, "the rule is \"%s\", but no leaf has %d GPUs", text_of(answer, "rule"),
-				total);
-	if (job->latency_sensitive && rule.kind > RULE_COMPLETE_LEAF)
-		return complain(complaint, "latency-sensitive, but the rule is wider than a leaf");
-	if (!relaxed && !rule_is_met(&rule, &facts))
-		return complain(complaint, "the rule \"%s\" is broken and \"relaxed\" does not say so",
-				text_of(answer, "rule"));
-	if (relaxed && rule_is_met(&least, &facts))
-		return complain(complaint, "\"relaxed\", but the rule \"%s\" is met", text_of(answer, "rule"));
-	if (relaxed && job->latency_sensitive)
-		return complain(complaint, "\"relaxed\", but latency-sensitive never is");
-	if (relaxed && job->mode == MODE_REQUIRED && rule.kind != RULE_ADJACENT_SPINES)
-		return complain(complaint, "\"relaxed\", but the job is Required");
-	return true;
-}
-
-static bool check_mixed(const struct fabric *fabric, const struct state *state, const struct job *job,
-			const cJSON *answer, struct placement *placement, struct complaint *complaint)
-{
-	struct mixed mixed = mixed_of(fabric, state, job);
-	int total = job_total_gpus(job);
-
-	if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "placed"))) {
-		if (mixed.ever < total && !strstr(text_of(answer, "reason"), "never fits"))
-			return complain(complaint, "capacity never suffices, but the reason is: %s",
-					text_of(answer, "reason"));
-		return check_reason(answer, complaint);
-	}
-	if (mixed.free < total)
-		return complain(complaint, "placed, although only %d GPUs are free for %d", mixed.free, total);
-	return check_members(fabric, state, job, answer, job->members, placement, complaint) &&
-	       check_lists(fabric, placement, answer, complaint) &&
-	       check_mixed_rule(fabric, job, &mixed, placement, answer, complaint) &&
-	       check_rank_order(fabric, job, placement, complaint);
+	if (strcmp(text_of(answer, "name"), job->name) != 0)
+		fine = complain(complaint, "the answer is for \"%s\"", text_of(answer, "name"));
+	else if (!placed && cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(answer, "placed")))
+		fine = check_refusal(job, outcome, answer, complaint);
+	else
+		fine = cJSON_Compare(right, trimmed, true) || complain_difference(right, trimmed, complaint);
+	cJSON_Delete(trimmed);
+	cJSON_Delete(right);
+	return fine;
 }
 
 #endif

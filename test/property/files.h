@@ -53,19 +53,39 @@ static cJSON *fabric_spines(const struct fabric *fabric)
 	return spines;
 }
 
-/* The machine of spec 11's own example. */
-static cJSON *own_models(void)
+static cJSON *own_models(const struct fabric *fabric)
 {
-	return cJSON_Parse("[{\"name\": \"box-4\", \"gpus\": 4, \"numa\": [0, 0, 1, 1],"
-			   " \"links\": [[0,50,25,0],[50,0,0,25],[25,0,0,50],[0,25,50,0]]}]");
+	cJSON *list = cJSON_CreateArray();
+	for (int m = 0; m < fabric->model_count; m++) {
+		const struct model *model = &fabric->models[m];
+		bool used = fabric->default_model == m;
+		for (int n = 0; n < fabric->node_count; n++)
+			used = used || fabric->nodes[n].model == m;
+		if (!model->own || !used)
+			continue;
+		cJSON *entry = cJSON_CreateObject();
+		cJSON_AddItemToArray(list, entry);
+		cJSON_AddStringToObject(entry, "name", model->name);
+		cJSON_AddNumberToObject(entry, "gpus", model->gpus);
+		if (model->numa_given)
+			cJSON_AddItemToObject(entry, "numa", cJSON_CreateIntArray(model->numa, model->gpus));
+		cJSON *links = cJSON_AddArrayToObject(entry, "links");
+		for (int gpu = 0; gpu < model->gpus; gpu++)
+			cJSON_AddItemToArray(links, cJSON_CreateIntArray(model->links[gpu], model->gpus));
+	}
+	return list;
 }
 
-static bool uses_own_model(const struct fabric *fabric)
+static void add_labels(const struct node *node, cJSON *entry)
 {
-	bool uses = fabric->default_model && strcmp(fabric->default_model, "box-4") == 0;
-	for (int n = 0; n < fabric->node_count; n++)
-		uses = uses || (fabric->nodes[n].model && strcmp(fabric->nodes[n].model, "box-4") == 0);
-	return uses;
+	const char zone[] = {node->zone, '\0'};
+	if (!node->clique[0] && !node->zone)
+		return;
+	cJSON *labels = cJSON_AddObjectToObject(entry, "labels");
+	if (node->clique[0])
+		cJSON_AddStringToObject(labels, "nvidia.com/gpu.clique", node->clique);
+	if (node->zone)
+		cJSON_AddStringToObject(labels, "zone", zone);
 }
 
 /* Only what differs from the defaults. NULL when nothing does. */
@@ -73,11 +93,10 @@ static cJSON *node_exception(const struct fabric *fabric, const struct node *nod
 {
 	cJSON *entry = cJSON_CreateObject();
 	cJSON_AddStringToObject(entry, "name", node->name);
-	/* Whether a model of its own brings its number of GPUs, or the defaults' number holds, is left open: say it. */
-	if (node->gpus != fabric->default_gpus || node->model)
+	if (!node->gpus_implied && (node->gpus != fabric->default_gpus || node->model_given))
 		cJSON_AddNumberToObject(entry, "gpus", node->gpus);
-	if (node->model)
-		cJSON_AddStringToObject(entry, "model", node->model);
+	if (node->model_given)
+		cJSON_AddStringToObject(entry, "model", fabric->models[node->model].name);
 	if (node->used_mask)
 		cJSON_AddItemToObject(entry, "usedGpus", mask_list(node->used_mask));
 	if (node->unhealthy_mask)
@@ -86,6 +105,7 @@ static cJSON *node_exception(const struct fabric *fabric, const struct node *nod
 		cJSON_AddBoolToObject(entry, "cordoned", true);
 	if (node->uplink_gbps != fabric->default_uplink_gbps)
 		cJSON_AddNumberToObject(entry, "uplinkGbps", node->uplink_gbps);
+	add_labels(node, entry);
 	if (cJSON_GetArraySize(entry) > 1)
 		return entry;
 	cJSON_Delete(entry);
@@ -100,14 +120,17 @@ static cJSON *fabric_tree(const struct fabric *fabric)
 	if (fabric->default_gpus > 0) {
 		cJSON *defaults = cJSON_AddObjectToObject(tree, "defaults");
 		cJSON_AddNumberToObject(defaults, "gpus", fabric->default_gpus);
-		if (fabric->default_model)
-			cJSON_AddStringToObject(defaults, "model", fabric->default_model);
+		if (model_is_named(fabric, fabric->default_model))
+			cJSON_AddStringToObject(defaults, "model", fabric->models[fabric->default_model].name);
 		if (fabric->default_uplink_gbps > 0)
 			cJSON_AddNumberToObject(defaults, "uplinkGbps", fabric->default_uplink_gbps);
 	}
 	cJSON_AddItemToObject(tree, "spines", fabric_spines(fabric));
-	if (uses_own_model(fabric))
-		cJSON_AddItemToObject(tree, "models", own_models());
+	cJSON *models = own_models(fabric);
+	if (cJSON_GetArraySize(models) > 0)
+		cJSON_AddItemToObject(tree, "models", models);
+	else
+		cJSON_Delete(models);
 	cJSON *exceptions = cJSON_CreateArray();
 	for (int n = 0; n < fabric->node_count; n++) {
 		cJSON *entry = node_exception(fabric, &fabric->nodes[n]);
@@ -140,10 +163,45 @@ static void add_annotations(const struct job *job, cJSON *entry)
 		cJSON_AddStringToObject(notes, "topology.scheduler/placement-strategy", STRATEGY_NAMES[job->strategy]);
 	if (job->mode_given)
 		cJSON_AddStringToObject(notes, "topology.scheduler/topology-mode", MODE_NAMES[job->mode]);
+	if (job->recovery_given)
+		cJSON_AddStringToObject(notes, "topology.scheduler/recovery", RECOVERY_NAMES[job->recovery]);
 	if (cJSON_GetArraySize(notes) > 0)
 		cJSON_AddItemToObject(entry, "annotations", notes);
 	else
 		cJSON_Delete(notes);
+}
+
+static cJSON *ids_list(const struct fabric *fabric, const struct claim *claim)
+{
+	cJSON *list = mask_list(claim->prefer_mask);
+	char id[NAME_SIZE + 8];
+	for (int gpu = 0; claim->prefer_node >= 0 && gpu < GPUS_MAX; gpu++)
+		if (claim->prefer_node_mask & (1u << gpu)) {
+			snprintf(id, sizeof id, "%s-gpu-%d", fabric->nodes[claim->prefer_node].name, gpu);
+			cJSON_AddItemToArray(list, cJSON_CreateString(id));
+		}
+	return list;
+}
+
+static void add_claim(const struct fabric *fabric, const struct claim *claim, cJSON *entry)
+{
+	const char zone[] = {claim->zone, '\0'};
+	cJSON *tree = cJSON_AddObjectToObject(entry, "claim");
+	cJSON *devices = cJSON_AddObjectToObject(tree, "devices");
+	cJSON *topology = cJSON_AddObjectToObject(tree, "topology");
+
+	cJSON_AddStringToObject(devices, "policy", POLICY_NAMES[claim->policy]);
+	if (claim->policy == POLICY_PREFER_IDS)
+		cJSON_AddItemToObject(devices, "preferIds", ids_list(fabric, claim));
+	cJSON_AddStringToObject(topology, "locality", LOCALITY_NAMES[claim->locality]);
+	if (claim->mode_given)
+		cJSON_AddStringToObject(topology, "mode", MODE_NAMES[claim->mode]);
+	if (claim->min_gbps > 0)
+		cJSON_AddNumberToObject(topology, "minBandwidthGBps", claim->min_gbps);
+	if (claim->zone) {
+		cJSON *selector = cJSON_AddObjectToObject(tree, "selector");
+		cJSON_AddStringToObject(cJSON_AddObjectToObject(selector, "matchLabels"), "zone", zone);
+	}
 }
 
 static cJSON *jobs_tree(const struct instance *instance)
@@ -167,6 +225,8 @@ static cJSON *jobs_tree(const struct instance *instance)
 		if (job->min_member > 0)
 			cJSON_AddNumberToObject(entry, "minMember", job->min_member);
 		add_annotations(job, entry);
+		if (job->claim.given)
+			add_claim(&instance->fabric, &job->claim, entry);
 	}
 	return tree;
 }

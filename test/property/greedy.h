@@ -7,42 +7,36 @@
 #ifndef FROND_TEST_GREEDY_H
 #define FROND_TEST_GREEDY_H
 
-#include "rules.h"
-
-/* False when some member finds no node. */
-static bool greedy_place(const struct fabric *fabric, const struct state *state, const struct job *job, int members,
-			 int *counts)
-{
-	int places[NODES_MAX];
-
-	places_today(fabric, state, job, job->sizes[0], places);
-	memset(counts, 0, NODES_MAX * sizeof *counts);
-	for (int rank = 0; rank < members; rank++) {
-		int n = 0;
-		while (n < fabric->node_count && counts[n] == places[n])
-			n++;
-		if (n == fabric->node_count)
-			return false;
-		counts[n]++;
-	}
-	return true;
-}
+#include "plan.h"
 
 /* The job's rule can be met today, and greedy fails, breaks it, or meets it in a worse way by step 3. */
-static bool greedy_is_defeated(const struct fabric *fabric, const struct state *state, const struct job *job,
-			       const struct expected *expected, int members)
+static bool greedy_is_defeated(struct world *world, const struct job *job, const struct state *state,
+			       const struct outcome *outcome)
 {
-	int counts[NODES_MAX];
-	int key[KEY_LENGTH];
+	struct gang gang = gang_of(world, job, outcome->members);
+	int node[MEMBERS_MAX], key[STEP3_KEY], n = 0, taken = 0;
+	struct room room;
 
-	if (!expected->met.exists)
+	if (!outcome->placed || outcome->relaxed || !sizes_equal(job, outcome->members))
 		return false;
-	if (!greedy_place(fabric, state, job, members, counts))
-		return true;
-	struct facts facts = facts_of(fabric, job, counts);
-	strategy_key(job, &facts, key);
-	return !facts.links_admit || !rule_is_met(&expected->rule, &facts) ||
-	       keys_compare(key, expected->met.key, KEY_LENGTH) > 0;
+	room_measure(&gang, state, &room);
+	for (int rank = 0; rank < gang.members; rank++) {
+		node[rank] = -1;
+		if (!is_missing(&gang, rank))
+			continue;
+		while (n < world->fabric->node_count && taken == room.places[n]) {
+			n++;
+			taken = 0;
+		}
+		if (n == world->fabric->node_count)
+			return true;
+		node[rank] = n;
+		taken++;
+	}
+	struct facts facts = facts_of_nodes(world->fabric, job, node, gang.members);
+	key_step3(job, &facts, key);
+	return !facts.links_admit || !rule_is_met(&outcome->rule, &facts) ||
+	       ints_compare(key, outcome->plan.key.step3, STEP3_KEY) > 0;
 }
 
 #endif

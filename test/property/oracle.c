@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oracle.c - the independent proof: random small clusters, answered by frond-sim, checked by brute force.
+ * oracle.c - the independent proof: random small clusters, answered by frond-sim, judged by brute force.
  *
- * Shares no code with the engine; written from spec 3.1, 3.3, 3.4, 3.5 and 11 alone. The parts, each a header that is
- * included here only:
- *   instance.h  a random cluster with its jobs        files.h   the same as YAML or JSON
- *   rules.h     every placement, the rule, the best   answer.h  what is wrong with an answer
- *   greedy.h    a plain scheduler, for comparison     check.h   an instance from first to last job
+ * Shares no code with the engine; written from spec 3, 6, 7 and 11 and the readings in docs/decisions alone. The parts,
+ * each a header that is included here only, from the bottom up:
+ *   instance.h  a cluster with its jobs               make.h     a random one
+ *   files.h     the same as YAML or JSON              gpus.h     which GPUs inside a node (3.7)
+ *   rules.h     what a gang must meet (3.3)           plan.h     the best placement (3.4)
+ *   answer.h    what is wrong with an answer          greedy.h   a plain scheduler, for comparison
+ *   check.h     an instance from first to last job    moves.h    recover and defrag
  *   selftest.h  right answers pass, wrong ones are caught
  *
- * oracle --sim PATH --count N [--seed S] [--from K]     instances K to K + N - 1 of seed S
+ * oracle --sim PATH --count N [--verb plan|recover|defrag] [--seed S] [--from K]     instances K to K + N - 1 of seed S
  * oracle --self-test [--seed S]
  */
 #include <errno.h>
@@ -17,23 +19,24 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "answer.h"
 #include "check.h"
 #include "files.h"
-#include "greedy.h"
-#include "instance.h"
-#include "rules.h"
+#include "make.h"
+#include "moves.h"
 #include "selftest.h"
 
 enum {
-	FAILURES_MAX = 20,
+	FAILED_MAX = 20,
+	PROGRESS_S = 5,
 	REPEAT_EVERY = 50,
 	SIM_CPU_S = 60,
-	PATH_SIZE = 64,
+	PATH_SIZE = 96,
+	FAIL_TEXT = FAILURES_MAX * (NAME_SIZE + 8),
 	GREEDY_SHARE_MIN = 20,   /* percent */
 	GREEDY_SAMPLE_MIN = 200, /* instances; with fewer the share says nothing */
 };
@@ -42,6 +45,7 @@ struct options {
 	const char *sim;
 	int64_t count, from;
 	uint64_t seed;
+	enum verb verb;
 	bool self_test;
 };
 
@@ -101,7 +105,48 @@ static char *file_read(const char *path)
 
 /* ---- the simulator ---------------------------------------------------------------------------------------------- */
 
-static void sim_exec(const char *sim, const struct files *files)
+struct question { /* the texts that the simulator gets, and how it is asked */
+	enum verb verb;
+	char *fabric, *jobs;
+	char fail[FAIL_TEXT];   /* recover */
+	char target[NAME_SIZE]; /* defrag */
+};
+
+static void question_close(struct question *question)
+{
+	free(question->fabric);
+	free(question->jobs);
+}
+
+static struct question question_of(const struct instance *instance, enum verb verb, bool fabric_yaml, bool jobs_yaml)
+{
+	struct question question = {.verb = verb,
+				    .fabric = fabric_text(&instance->fabric, fabric_yaml),
+				    .jobs = jobs_text(instance, jobs_yaml)};
+	size_t used = 0;
+
+	for (int f = 0; f < instance->failure_count; f++) {
+		const struct failure *failure = &instance->failures[f];
+		used += (size_t)snprintf(question.fail + used, FAIL_TEXT - used, "%s%s", f > 0 ? "," : "",
+					 instance->fabric.nodes[failure->node].name);
+		if (failure->gpu >= 0)
+			used += (size_t)snprintf(question.fail + used, FAIL_TEXT - used, "/gpu-%d", failure->gpu);
+	}
+	snprintf(question.target, NAME_SIZE, "%s", instance->entries[instance->defrag_for].name);
+	return question;
+}
+
+static const char *verb_option(enum verb verb)
+{
+	return verb == VERB_RECOVER ? "--fail" : verb == VERB_DEFRAG ? "--for" : NULL;
+}
+
+static const char *verb_value(const struct question *question)
+{
+	return question->verb == VERB_RECOVER ? question->fail : question->target;
+}
+
+static void sim_exec(const char *sim, const struct files *files, const struct question *question)
 {
 	const struct rlimit cpu = {SIM_CPU_S, SIM_CPU_S}; /* a simulator that never ends is a failure, not a wait */
 	int in = open(files->jobs, O_RDONLY);
@@ -111,83 +156,136 @@ static void sim_exec(const char *sim, const struct files *files)
 	if (in < 0 || out < 0 || err < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
 		_exit(126);
 	setrlimit(RLIMIT_CPU, &cpu);
-	execl(sim, sim, "plan", "--fabric", files->fabric, "--jobs", "-", (char *)NULL);
+	execl(sim, sim, VERB_NAMES[question->verb], "--fabric", files->fabric, "--jobs", "-",
+	      verb_option(question->verb), verb_value(question), (char *)NULL);
 	_exit(127);
 }
 
 /* Runs it on the texts. The answer's text, which the caller frees, or NULL with a complaint. */
-static char *sim_run(const char *sim, const struct files *files, const char *fabric, const char *jobs,
+static char *sim_run(const char *sim, const struct files *files, const struct question *question,
 		     struct complaint *complaint)
 {
 	int status = 0;
 
-	if (!file_write(files->fabric, fabric) || !file_write(files->jobs, jobs)) {
+	if (!file_write(files->fabric, question->fabric) || !file_write(files->jobs, question->jobs)) {
 		complain(complaint, "cannot write to %s", files->dir);
 		return NULL;
 	}
 	fflush(stdout); /* or the child would print it again */
 	pid_t child = fork();
 	if (child == 0)
-		sim_exec(sim, files);
+		sim_exec(sim, files, question);
 	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return file_read(files->out);
 	char *said = file_read(files->err);
-	complain(complaint, "%s ended with %s %d: %.300s", sim, WIFSIGNALED(status) ? "signal" : "code",
-		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), said);
+	complain(complaint, "%s %s ended with %s %d: %.300s", sim, VERB_NAMES[question->verb],
+		 WIFSIGNALED(status) ? "signal" : "code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		 said);
 	free(said);
 	return NULL;
 }
 
-/* F: the same input gives the same bytes, whichever way the files are written. */
-static bool sim_repeats(const char *sim, const struct files *files, const struct instance *instance, const char *first,
-			struct complaint *complaint)
+/* The same input gives the same bytes, whichever way the files are written. */
+static bool sim_repeats(const char *sim, const struct files *files, const struct instance *instance, enum verb verb,
+			const char *first, struct complaint *complaint)
 {
 	bool same = true;
 	for (int form = 0; same && form < 4; form++) {
-		char *fabric = fabric_text(&instance->fabric, form & 1);
-		char *jobs = jobs_text(instance, form & 2);
-		char *again = sim_run(sim, files, fabric, jobs, complaint);
+		struct question question = question_of(instance, verb, form & 1, form & 2);
+		char *again = sim_run(sim, files, &question, complaint);
 		same = again != NULL;
 		if (again && strcmp(first, again) != 0)
 			same = complain(complaint, "fabric as %s and jobs as %s give other bytes",
 					form & 1 ? "YAML" : "JSON", form & 2 ? "YAML" : "JSON");
 		free(again);
-		free(jobs);
-		free(fabric);
+		question_close(&question);
 	}
 	return same;
 }
 
 /* ---- one instance ----------------------------------------------------------------------------------------------- */
 
-static bool run_one(const struct options *options, const struct files *files, int64_t index, struct stats *stats)
-{
-	struct instance instance;
-	struct complaint complaint = {""};
+struct totals {
+	struct stats plans;
+	struct move_stats moves;
+	int passed, failed;
+};
 
-	instance_make(options->seed, (uint64_t)index, &instance);
-	char *fabric = fabric_text(&instance.fabric, index & 1);
-	char *jobs = jobs_text(&instance, index & 2);
-	char *answer = sim_run(options->sim, files, fabric, jobs, &complaint);
+/* Writes what is needed to see the first failure again, and says how. */
+static void failure_keep(const struct options *options, int64_t index, const struct question *question,
+			 const char *answer)
+{
+	const char *option = verb_option(question->verb);
+	char dir[PATH_SIZE], path[PATH_SIZE + 16];
+
+	snprintf(dir, sizeof dir, "/tmp/frond-oracle-failed-%s-%llu-%lld", VERB_NAMES[options->verb],
+		 (unsigned long long)options->seed, (long long)index);
+	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+		return;
+	snprintf(path, sizeof path, "%s/fabric", dir);
+	file_write(path, question->fabric);
+	snprintf(path, sizeof path, "%s/jobs", dir);
+	file_write(path, question->jobs);
+	snprintf(path, sizeof path, "%s/answer", dir);
+	file_write(path, answer ? answer : "");
+	printf("--- fabric\n%s\n--- jobs\n%s\n--- answer\n%s\n--- again\n", question->fabric, question->jobs,
+	       answer ? answer : "");
+	printf("%s %s --fabric %s/fabric --jobs %s/jobs%s%s%s%s\n", options->sim, VERB_NAMES[question->verb], dir, dir,
+	       option ? " " : "", option ? option : "", option ? " " : "", option ? verb_value(question) : "");
+	printf("oracle --sim %s --verb %s --seed %llu --from %lld --count 1\n", options->sim, VERB_NAMES[options->verb],
+	       (unsigned long long)options->seed, (long long)index);
+}
+
+/* Asks one question and has the answer judged. */
+static bool ask(const struct options *options, const struct files *files, int64_t index,
+		const struct instance *instance, enum verb verb, struct course *course, struct totals *totals)
+{
+	struct complaint complaint = {""};
+	struct question question = question_of(instance, verb, index & 1, index & 2);
+	char *answer = sim_run(options->sim, files, &question, &complaint);
 	cJSON *root = answer ? cJSON_Parse(answer) : NULL;
 	bool right = false;
+
 	if (answer && !root)
 		complain(&complaint, "the answer is not JSON");
-	if (root)
-		right = check_instance(&instance, root, stats, &complaint);
+	if (root && verb == VERB_PLAN)
+		right = check_plans(instance, course, root, &complaint);
+	else if (root && verb == VERB_RECOVER)
+		right = check_recover(instance, course, root, &totals->moves, &complaint);
+	else if (root)
+		right = check_defrag(instance, course, root, &totals->moves, &complaint);
 	if (right && index % REPEAT_EVERY == 0)
-		right = sim_repeats(options->sim, files, &instance, answer, &complaint);
-	if (!right)
-		printf("FAILED seed %llu index %lld: %s\n--- fabric\n%s\n--- jobs\n%s\n--- answer\n%s\n",
-		       (unsigned long long)options->seed, (long long)index, complaint.text, fabric, jobs,
-		       answer ? answer : "");
+		right = sim_repeats(options->sim, files, instance, verb, answer, &complaint);
+	if (!right) {
+		printf("FAILED %s seed %llu index %lld: %s\n", VERB_NAMES[verb], (unsigned long long)options->seed,
+		       (long long)index, complaint.text);
+		if (totals->failed == 0)
+			failure_keep(options, index, &question, answer);
+	}
 	cJSON_Delete(root);
 	free(answer);
-	free(jobs);
-	free(fabric);
+	question_close(&question);
 	return right;
+}
+
+/* defrag plans all but one job, which `plan` cannot be told; so only recover's plans are checked first. */
+static void run_one(const struct options *options, const struct files *files, int64_t index, struct totals *totals)
+{
+	static struct course course; /* large */
+	struct instance instance;
+	bool right = true;
+
+	instance_make(options->seed, (uint64_t)index, options->verb, &instance);
+	course_run(&instance, options->verb == VERB_DEFRAG ? instance.defrag_for : -1, &course);
+	if (options->verb != VERB_DEFRAG) {
+		stats_add_course(&totals->plans, &instance, &course);
+		right = ask(options, files, index, &instance, VERB_PLAN, &course, totals);
+	}
+	if (right && options->verb != VERB_PLAN)
+		right = ask(options, files, index, &instance, options->verb, &course, totals);
+	*(right ? &totals->passed : &totals->failed) += 1;
 }
 
 /* Ctrl-C and kill end the run after the instance at hand, so that it still cleans up and says how far it came. */
@@ -199,12 +297,18 @@ static void ask_to_stop(int signal_number)
 	stop_asked = 1;
 }
 
+static bool greedy_share_is_low(const struct stats *stats)
+{
+	return stats->instances >= GREEDY_SAMPLE_MIN &&
+	       stats->instances_greedy_lost * 100 < stats->instances * GREEDY_SHARE_MIN;
+}
+
 static int run_all(const struct options *options)
 {
 	const struct sigaction stop = {.sa_handler = ask_to_stop};
-	struct stats stats = {0};
+	static struct totals totals;
 	struct files files;
-	int passed = 0, failed = 0;
+	time_t began = time(NULL), said = began;
 
 	if (!files_open(&files)) {
 		fprintf(stderr, "oracle: cannot make a directory under /tmp\n");
@@ -212,34 +316,40 @@ static int run_all(const struct options *options)
 	}
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
-	printf("seed %llu, instances %lld to %lld\n", (unsigned long long)options->seed, (long long)options->from,
-	       (long long)(options->from + options->count - 1));
-	for (int64_t i = 0; i < options->count && failed < FAILURES_MAX && !stop_asked; i++) {
-		if (run_one(options, &files, options->from + i, &stats))
-			passed++;
-		else
-			failed++;
+	printf("%s, seed %llu, instances %lld to %lld\n", VERB_NAMES[options->verb], (unsigned long long)options->seed,
+	       (long long)options->from, (long long)(options->from + options->count - 1));
+	for (int64_t i = 0; i < options->count && totals.failed < FAILED_MAX && !stop_asked; i++) {
+		run_one(options, &files, options->from + i, &totals);
+		time_t now = time(NULL);
+		if (now - said < PROGRESS_S)
+			continue;
+		said = now;
+		printf("... %lld of %lld, %d failed, %lld a second\n", (long long)(i + 1), (long long)options->count,
+		       totals.failed, (long long)((i + 1) / (now - began)));
+		fflush(stdout);
 	}
 	files_close(&files);
-	stats_print(&stats);
+	if (options->verb != VERB_DEFRAG)
+		stats_print(&totals.plans);
+	move_stats_print(options->verb, &totals.moves);
 	if (stop_asked) { /* a proof that was cut short is none */
 		printf("FAILED: stopped before the end\n");
-		failed++;
+		totals.failed++;
 	}
-	if (stats.instances >= GREEDY_SAMPLE_MIN &&
-	    stats.instances_greedy_lost * 100 < stats.instances * GREEDY_SHARE_MIN) {
+	if (options->verb == VERB_PLAN && greedy_share_is_low(&totals.plans)) {
 		printf("FAILED: too few instances defeat greedy first-fit, %d %% are needed\n", GREEDY_SHARE_MIN);
-		failed++;
+		totals.failed++;
 	}
-	printf("%d passed, %d failed\n", passed, failed);
-	return failed > 0;
+	printf("%d passed, %d failed\n", totals.passed, totals.failed);
+	return totals.failed > 0;
 }
 
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: oracle --sim PATH --count N [--seed S] [--from K] | --self-test [--seed S]\n");
+	fprintf(stderr, "usage: oracle --sim PATH --count N [--verb plan|recover|defrag] [--seed S] [--from K]\n"
+			"       oracle --self-test [--seed S]\n");
 	return 2;
 }
 
@@ -249,6 +359,15 @@ static bool parse_number(const char *text, uint64_t *number)
 	errno = 0;
 	*number = strtoull(text, &end, 10);
 	return errno == 0 && *text >= '0' && *text <= '9' && *end == '\0';
+}
+
+static bool parse_verb(const char *text, enum verb *verb)
+{
+	int v = 0;
+	while (v < VERBS && strcmp(VERB_NAMES[v], text) != 0)
+		v++;
+	*verb = (enum verb)v;
+	return v < VERBS;
 }
 
 static bool parse_options(int argc, char **argv, struct options *options)
@@ -262,9 +381,16 @@ static bool parse_options(int argc, char **argv, struct options *options)
 		const char *key = argv[i++];
 		if (i == argc)
 			return false;
-		if (strcmp(key, "--sim") == 0)
+		if (strcmp(key, "--sim") == 0) {
 			options->sim = argv[i];
-		else if (!parse_number(argv[i], &number))
+			continue;
+		}
+		if (strcmp(key, "--verb") == 0) {
+			if (!parse_verb(argv[i], &options->verb))
+				return false;
+			continue;
+		}
+		if (!parse_number(argv[i], &number))
 			return false;
 		else if (strcmp(key, "--seed") == 0)
 			options->seed = number;

@@ -1,36 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules.h - part of oracle.c: what the right answer is for a gang of equal members, by looking at every placement.
+ * rules.h - part of oracle.c: what a gang must meet (spec 3.3), from capacity, by looking at every way to share its
+ * members out over the leaves.
  *
- * A placement is how many members each node holds. With at most 14 nodes and 8 members there are at most 203,490 of
- * them, so nothing here is clever: each one is made, its facts are counted, and the best is kept.
- *
- * Where spec 3.3 and 3.4 leave room, the most literal reading was taken:
- *  R1  A leaf without nodes, or whose nodes cannot hold a member, still stands in fabric order: its neighbours are
- *      not adjacent to each other. The same for spines.
- *  R2  "complete leaf": every leaf that could hold the gang by capacity would have every one of its nodes in use. If
- *      one leaf could hold it and keep a node (even one that cannot hold a member), the name is "same leaf".
- *  R3  "no spine can hold it": no spine has a run of adjacent leaves that can.
- *  R4  distributed: n is the most nodes that the gang can be spread over by capacity and links; r, "complete leaf" and
- *      the number of spines are counted over the capacity placements that use n nodes. The placement itself need not.
- *  R5  latency-sensitive: Required whatever topology-mode says; node and leaf are tried by plain capacity, with
- *      distributed as well.
- *  R6  Capacity suffices but in no such shape: treated as Preferred, the rule missed is "adjacent spines", and every
- *      placement is relaxed.
- *  R7  Step 2 asks for the rule to be met inside the preferred domain, so a relaxed placement ignores the domain.
- *  R8  Rules bound the number of leaves and spines from above ("at most").
- *  R9  defaults.uplinkGbps is for nodes; a leaf without uplinkGbps is unlimited.
+ * Where spec 3.3 leaves room, docs/decisions/0001 and 0002 decide, and after them:
+ *  R1  "complete leaf": a leaf that could hold the gang and keep a node (even one that cannot hold a member) makes it
+ *      "same leaf".
+ *  R2  distributed: n is the most nodes that the gang can be spread over by capacity and links; r, "complete leaf" and
+ *      the number of spines are counted over the capacity placements that use n nodes.
+ *  R3  Rules bound the number of leaves and spines from above ("at most").
+ *  R4  defaults.uplinkGbps is for nodes; a leaf without uplinkGbps is unlimited.
+ *  R5  Mixed sizes: by capacity, too, a span counts only if first-fit decreasing gives the shape that the rule asks
+ *      for.
  */
 #ifndef FROND_TEST_RULES_H
 #define FROND_TEST_RULES_H
 
-#include <assert.h>
-
-#include "instance.h"
+#include "gpus.h"
 
 enum rule_kind {
 	RULE_NONE,
 	RULE_SINGLE_NODE,
+	RULE_NVLINK_DOMAIN,
 	RULE_SAME_LEAF,
 	RULE_COMPLETE_LEAF,
 	RULE_ADJACENT_LEAVES,
@@ -38,7 +29,7 @@ enum rule_kind {
 	RULE_KINDS
 };
 
-static const char *const RULE_NAMES[RULE_KINDS] = {"none",          "single node",     "same leaf",
+static const char *const RULE_NAMES[RULE_KINDS] = {"none",          "single node",     "nvlink domain",  "same leaf",
 						   "complete leaf", "adjacent leaves", "adjacent spines"};
 
 struct rule {
@@ -49,80 +40,187 @@ struct rule {
 	bool shapeless; /* capacity suffices, but in no shape of 3.3 */
 };
 
-struct state { /* what the cluster looks like before a job */
-	unsigned taken[NODES_MAX];
+struct world { /* a fabric, and what was found out about its machines */
+	const struct fabric *fabric;
+	struct machine machines[MODELS_MAX];
 };
 
-/* ---- the facts of one placement --------------------------------------------------------------------------------- */
+struct state { /* of the day */
+	unsigned held[NODES_MAX], sick[NODES_MAX];
+	bool closed[NODES_MAX]; /* cordoned or failed */
+};
+
+struct gang {
+	struct world *world;
+	const struct job *job;
+	int members;          /* all, or the minMember lowest ranks */
+	int pin[MEMBERS_MAX]; /* the node of a member that stays, -1 for one that is to be placed */
+};
+
+static void world_open(struct world *world, const struct fabric *fabric)
+{
+	memset(world, 0, sizeof *world);
+	world->fabric = fabric;
+	for (int m = 0; m < fabric->model_count; m++)
+		world->machines[m].model = &fabric->models[m];
+}
+
+static struct state state_of_day(const struct fabric *fabric)
+{
+	struct state state = {{0}, {0}, {0}};
+	for (int n = 0; n < fabric->node_count; n++) {
+		state.held[n] = fabric->nodes[n].used_mask;
+		state.sick[n] = fabric->nodes[n].unhealthy_mask;
+		state.closed[n] = fabric->nodes[n].cordoned;
+	}
+	return state;
+}
+
+static unsigned free_mask(const struct fabric *fabric, const struct state *state, int n)
+{
+	return node_all(&fabric->nodes[n]) & ~state->held[n] & ~state->sick[n];
+}
+
+static struct gang gang_of(struct world *world, const struct job *job, int members)
+{
+	struct gang gang = {.world = world, .job = job, .members = members};
+	for (int rank = 0; rank < MEMBERS_MAX; rank++)
+		gang.pin[rank] = -1;
+	return gang;
+}
+
+/* Members with GPUs that are still to be placed. */
+static bool is_missing(const struct gang *gang, int rank)
+{
+	return gang->job->sizes[rank] > 0 && gang->pin[rank] < 0;
+}
+
+static int count_missing(const struct gang *gang)
+{
+	int missing = 0;
+	for (int rank = 0; rank < gang->members; rank++)
+		missing += is_missing(gang, rank);
+	return missing;
+}
+
+static int equal_size(const struct gang *gang)
+{
+	int size = 0;
+	for (int rank = 0; rank < gang->members; rank++)
+		if (gang->job->sizes[rank] > size)
+			size = gang->job->sizes[rank];
+	return size;
+}
+
+/* ---- what a node has for a member ------------------------------------------------------------------------------- */
+
+static bool node_admits(const struct node *node, const struct job *job)
+{
+	bool fast = node->uplink_gbps == 0 || node->uplink_gbps >= job->floor_gbps;
+	return fast && (job->claim.zone == 0 || job->claim.zone == node->zone);
+}
+
+static unsigned choose_on(const struct gang *gang, int n, unsigned free, unsigned held, int size)
+{
+	const struct node *node = &gang->world->fabric->nodes[n];
+	const struct claim *claim = &gang->job->claim;
+	unsigned prefer = claim->prefer_mask | (claim->prefer_node == n ? claim->prefer_node_mask : 0);
+	return set_choose(claim, &gang->world->machines[node->model], node_all(node), free, held, prefer, size);
+}
+
+struct room { /* for members of one size: how many each node holds, and the GPUs of the first, the second… */
+	int places[NODES_MAX];
+	unsigned sets[NODES_MAX][GPUS_MAX];
+};
+
+/* state NULL: by capacity. */
+static void room_measure(const struct gang *gang, const struct state *state, struct room *room)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	int size = equal_size(gang);
+
+	memset(room, 0, sizeof *room);
+	for (int n = 0; n < fabric->node_count; n++) {
+		if (!node_admits(&fabric->nodes[n], gang->job) || (state && state->closed[n]))
+			continue;
+		unsigned free = state ? free_mask(fabric, state, n) : node_all(&fabric->nodes[n]);
+		unsigned held = state ? state->held[n] : 0, set;
+		while ((set = choose_on(gang, n, free, held, size)) != 0) {
+			room->sets[n][room->places[n]++] = set;
+			free &= ~set;
+			held |= set;
+		}
+	}
+}
+
+/* ---- the facts of a placement ----------------------------------------------------------------------------------- */
 
 struct facts {
 	int spines, leaves, runs, nodes;
 	int fullest_node, fullest_leaf;
 	bool spines_adjacent;
 	bool links_admit; /* a gang inside one leaf crosses no leaf link */
-	bool leaf_whole;  /* one leaf, and every node of it in use */
-	bool inside;      /* in the preferred domain; false when there is none */
+	bool one_domain;  /* all nodes have the same NVLink domain; known only when the nodes are */
 };
 
-static bool domain_known(const struct fabric *fabric, const char *name)
+static bool leaf_is_slow(const struct fabric *fabric, const struct job *job, int leaf)
 {
-	bool known = false;
-	for (int s = 0; s < fabric->spine_count; s++)
-		known = known || strcmp(fabric->spine_names[s], name) == 0;
-	for (int l = 0; l < fabric->leaf_count; l++)
-		known = known || strcmp(fabric->leaves[l].name, name) == 0;
-	return known;
+	return fabric->leaves[leaf].uplink_gbps > 0 && fabric->leaves[leaf].uplink_gbps < job->floor_gbps;
 }
 
-static bool leaf_in_domain(const struct fabric *fabric, int leaf, const char *name)
+/* What follows from the number of members in each leaf. */
+static struct facts facts_of_leaves(const struct fabric *fabric, const struct job *job, const int *in_leaf)
 {
-	return strcmp(fabric->leaves[leaf].name, name) == 0 ||
-	       strcmp(fabric->spine_names[fabric->leaves[leaf].spine], name) == 0;
-}
-
-static void count_per_leaf(const struct fabric *fabric, const int *counts, int *in_leaf, struct facts *facts)
-{
-	int nodes_of_leaf[LEAVES_MAX] = {0};
-
-	for (int n = 0; n < fabric->node_count; n++) {
-		int leaf = fabric->nodes[n].leaf;
-		nodes_of_leaf[leaf]++;
-		in_leaf[leaf] += counts[n];
-		facts->nodes += counts[n] > 0;
-		if (counts[n] > facts->fullest_node)
-			facts->fullest_node = counts[n];
-	}
-	for (int l = 0; l < fabric->leaf_count; l++)
-		if (in_leaf[l] > 0)
-			facts->leaf_whole = facts->nodes == nodes_of_leaf[l]; /* read only when it is the one leaf */
-}
-
-static struct facts facts_of(const struct fabric *fabric, const struct job *job, const int *counts)
-{
-	struct facts facts = {.spines_adjacent = true, .inside = job->preferred[0] != '\0'};
-	int in_leaf[LEAVES_MAX] = {0};
+	struct facts facts = {.spines_adjacent = true};
 	int last_leaf = -1; /* in use */
 	bool slow = false;
 
-	count_per_leaf(fabric, counts, in_leaf, &facts);
 	for (int l = 0; l < fabric->leaf_count; l++) {
 		if (in_leaf[l] == 0)
 			continue;
-		const struct leaf *leaf = &fabric->leaves[l];
+		int spine = fabric->leaves[l].spine;
 		int last_spine = last_leaf < 0 ? -1 : fabric->leaves[last_leaf].spine;
 		facts.leaves++;
-		facts.spines += leaf->spine != last_spine;
-		facts.runs += last_leaf != l - 1 || leaf->spine != last_spine;
-		if (last_leaf >= 0 && leaf->spine > last_spine + 1)
+		facts.spines += spine != last_spine;
+		facts.runs += last_leaf != l - 1 || spine != last_spine;
+		if (last_leaf >= 0 && spine > last_spine + 1)
 			facts.spines_adjacent = false;
 		if (in_leaf[l] > facts.fullest_leaf)
 			facts.fullest_leaf = in_leaf[l];
-		slow = slow || (leaf->uplink_gbps > 0 && leaf->uplink_gbps < job->floor_gbps);
-		facts.inside = facts.inside && leaf_in_domain(fabric, l, job->preferred);
+		slow = slow || leaf_is_slow(fabric, job, l);
 		last_leaf = l;
 	}
-	facts.links_admit = facts.leaves == 1 || !slow;
-	facts.leaf_whole = facts.leaf_whole && facts.leaves == 1;
+	facts.links_admit = facts.leaves <= 1 || !slow;
+	return facts;
+}
+
+static bool same_domain(const struct fabric *fabric, int a, int b)
+{
+	return fabric->nodes[a].leaf == fabric->nodes[b].leaf && fabric->nodes[a].clique[0] &&
+	       strcmp(fabric->nodes[a].clique, fabric->nodes[b].clique) == 0;
+}
+
+/* What follows from the node of each member, -1 for none. */
+static struct facts facts_of_nodes(const struct fabric *fabric, const struct job *job, const int *node, int members)
+{
+	int in_leaf[LEAVES_MAX] = {0}, on_node[NODES_MAX] = {0}, first = -1;
+	bool one_domain = true;
+
+	for (int rank = 0; rank < members; rank++) {
+		if (node[rank] < 0)
+			continue;
+		in_leaf[fabric->nodes[node[rank]].leaf]++;
+		on_node[node[rank]]++;
+		first = first < 0 ? node[rank] : first;
+		one_domain = one_domain && same_domain(fabric, first, node[rank]);
+	}
+	struct facts facts = facts_of_leaves(fabric, job, in_leaf);
+	facts.one_domain = one_domain;
+	for (int n = 0; n < fabric->node_count; n++) {
+		facts.nodes += on_node[n] > 0;
+		if (on_node[n] > facts.fullest_node)
+			facts.fullest_node = on_node[n];
+	}
 	return facts;
 }
 
@@ -131,6 +229,8 @@ static bool rule_is_met(const struct rule *rule, const struct facts *facts)
 	switch (rule->kind) {
 	case RULE_SINGLE_NODE:
 		return facts->nodes == 1;
+	case RULE_NVLINK_DOMAIN:
+		return facts->one_domain;
 	case RULE_SAME_LEAF:
 	case RULE_COMPLETE_LEAF:
 		return facts->leaves == 1;
@@ -143,82 +243,87 @@ static bool rule_is_met(const struct rule *rule, const struct facts *facts)
 	}
 }
 
-/* ---- every placement -------------------------------------------------------------------------------------------- */
+/* ---- every way to share members out over leaves ----------------------------------------------------------------- */
 
-typedef void placement_visit(void *context, const int *counts);
+typedef void counts_visit(void *context, const int *counts);
 
-struct walk {
-	const int *places;
-	int node_count;
-	placement_visit *visit;
+struct counts_walk {
+	const int *most;
+	int leaf_count;
+	counts_visit *visit;
 	void *context;
-	int counts[NODES_MAX];
+	int counts[LEAVES_MAX];
 };
 
-static void walk_node(struct walk *walk, int node, int left)
+static void counts_try(struct counts_walk *walk, int leaf, int left)
 {
-	if (left == 0) { /* the nodes from here on hold nobody */
+	if (left == 0) { /* the leaves from here on get nobody */
 		walk->visit(walk->context, walk->counts);
 		return;
 	}
-	if (node == walk->node_count)
+	if (leaf == walk->leaf_count)
 		return;
-	for (int count = 0; count <= walk->places[node] && count <= left; count++) {
-		walk->counts[node] = count;
-		walk_node(walk, node + 1, left - count);
+	for (int count = walk->most[leaf] < left ? walk->most[leaf] : left; count >= 0; count--) {
+		walk->counts[leaf] = count;
+		counts_try(walk, leaf + 1, left - count);
 	}
-	walk->counts[node] = 0;
+	walk->counts[leaf] = 0;
 }
 
-static void each_placement(const struct fabric *fabric, const int *places, int members, placement_visit *visit,
-			   void *context)
+/* In the order of docs/decisions/0002: leaf by leaf in fabric order, more members first. */
+static void each_counts(const struct fabric *fabric, const int *most, int members, counts_visit *visit, void *context)
 {
-	struct walk walk = {.places = places, .node_count = fabric->node_count, .visit = visit, .context = context};
-	walk_node(&walk, 0, members);
+	struct counts_walk walk = {.most = most, .leaf_count = fabric->leaf_count, .visit = visit, .context = context};
+	counts_try(&walk, 0, members);
 }
-
-static bool node_admits(const struct node *node, const struct job *job)
-{
-	return node->uplink_gbps == 0 || node->uplink_gbps >= job->floor_gbps;
-}
-
-static unsigned node_free_mask(const struct node *node, unsigned taken)
-{
-	return ((1u << node->gpus) - 1) & ~(node->used_mask | node->unhealthy_mask | taken);
-}
-
-static int mask_count(unsigned mask)
-{
-	int count = 0;
-	for (; mask; mask >>= 1)
-		count += mask & 1;
-	return count;
-}
-
-/* Members of this size that each node could hold at best: use, cordons and health do not count. */
-static void places_ever(const struct fabric *fabric, const struct job *job, int size, int *places)
-{
-	for (int n = 0; n < fabric->node_count; n++)
-		places[n] = node_admits(&fabric->nodes[n], job) ? fabric->nodes[n].gpus / size : 0;
-}
-
-static void places_today(const struct fabric *fabric, const struct state *state, const struct job *job, int size,
-			 int *places)
-{
-	for (int n = 0; n < fabric->node_count; n++) {
-		const struct node *node = &fabric->nodes[n];
-		bool open = node_admits(node, job) && !node->cordoned;
-		places[n] = open ? mask_count(node_free_mask(node, state->taken[n])) / size : 0;
-	}
-}
-
-/* ---- the rule, from capacity (3.3) ------------------------------------------------------------------------------ */
 
 enum { NOT_FOUND = 1000 };
+
+/* The fewest nodes of a leaf that hold so many members, roomiest first; NOT_FOUND when all of them do not.
+ * free_nodes: those in use already, whose room costs nothing. allowed: the nodes that may be used. */
+static int fewest_nodes(const struct fabric *fabric, const int *places, unsigned allowed, unsigned free_nodes, int leaf,
+			int members)
+{
+	int rooms[GPUS_MAX + 1] = {0}, nodes = 0;
+
+	for (int n = 0; n < fabric->node_count; n++) {
+		if (fabric->nodes[n].leaf != leaf || !(allowed & (1u << n)))
+			continue;
+		if (free_nodes & (1u << n))
+			members -= places[n];
+		else
+			rooms[places[n]]++;
+	}
+	for (int room = GPUS_MAX; room > 0; room--)
+		for (; members > 0 && rooms[room] > 0; rooms[room]--) {
+			members -= room;
+			nodes++;
+		}
+	return members > 0 ? NOT_FOUND : nodes;
+}
+
+static int nodes_of_leaf(const struct fabric *fabric, int leaf)
+{
+	int nodes = 0;
+	for (int n = 0; n < fabric->node_count; n++)
+		nodes += fabric->nodes[n].leaf == leaf;
+	return nodes;
+}
+
+static void most_per_leaf(const struct fabric *fabric, const int *places, unsigned allowed, int *most)
+{
+	memset(most, 0, LEAVES_MAX * sizeof *most);
+	for (int n = 0; n < fabric->node_count; n++)
+		if (allowed & (1u << n))
+			most[fabric->nodes[n].leaf] += places[n];
+}
+
+/* ---- the rule for equal members --------------------------------------------------------------------------------- */
 
 struct shapes {
 	const struct fabric *fabric;
 	const struct job *job;
+	const struct room *room;
 	int nodes_wanted; /* only placements over this many nodes count; 0: all */
 	int fewest_nodes, most_nodes;
 	int fewest_leaves;  /* in one run */
@@ -229,168 +334,247 @@ struct shapes {
 static void shapes_visit(void *context, const int *counts)
 {
 	struct shapes *shapes = context;
-	struct facts facts = facts_of(shapes->fabric, shapes->job, counts);
+	const struct fabric *fabric = shapes->fabric;
+	struct facts facts = facts_of_leaves(fabric, shapes->job, counts);
+	int fewest = 0, most = 0, whole = 0;
 
-	if (!facts.links_admit || (shapes->nodes_wanted > 0 && facts.nodes != shapes->nodes_wanted))
+	if (!facts.links_admit)
 		return;
-	if (facts.nodes < shapes->fewest_nodes)
-		shapes->fewest_nodes = facts.nodes;
-	if (facts.nodes > shapes->most_nodes)
-		shapes->most_nodes = facts.nodes;
+	for (int l = 0; l < fabric->leaf_count; l++) {
+		int with_room = 0;
+		if (counts[l] == 0)
+			continue;
+		for (int n = 0; n < fabric->node_count; n++)
+			with_room += fabric->nodes[n].leaf == l && shapes->room->places[n] > 0;
+		fewest += fewest_nodes(fabric, shapes->room->places, ~0u, 0, l, counts[l]);
+		most += counts[l] < with_room ? counts[l] : with_room;
+		whole += nodes_of_leaf(fabric, l);
+	}
+	if (shapes->nodes_wanted > 0) {
+		if (most < shapes->nodes_wanted)
+			return;
+		fewest = shapes->nodes_wanted;
+	}
+	if (fewest < shapes->fewest_nodes)
+		shapes->fewest_nodes = fewest;
+	if (most > shapes->most_nodes)
+		shapes->most_nodes = most;
 	if (facts.runs == 1 && facts.leaves < shapes->fewest_leaves)
 		shapes->fewest_leaves = facts.leaves;
 	if (facts.spines_adjacent && facts.runs == facts.spines && facts.spines < shapes->fewest_spines)
 		shapes->fewest_spines = facts.spines;
-	if (facts.leaves == 1 && !facts.leaf_whole)
+	if (facts.leaves == 1 && fewest < whole)
 		shapes->leaf_to_spare = true;
 }
 
-static struct shapes shapes_of(const struct fabric *fabric, const struct job *job, int members, int nodes_wanted)
+static struct shapes shapes_of(const struct gang *gang, const struct room *room, int members, int nodes_wanted)
 {
-	struct shapes shapes = {fabric, job, nodes_wanted, NOT_FOUND, 0, NOT_FOUND, NOT_FOUND, false};
-	int places[NODES_MAX];
+	const struct fabric *fabric = gang->world->fabric;
+	struct shapes shapes = {fabric, gang->job, room, nodes_wanted, NOT_FOUND, 0, NOT_FOUND, NOT_FOUND, false};
+	int most[LEAVES_MAX];
 
-	places_ever(fabric, job, job->sizes[0], places);
-	each_placement(fabric, places, members, shapes_visit, &shapes);
+	most_per_leaf(fabric, room->places, ~0u, most);
+	each_counts(fabric, most, members, shapes_visit, &shapes);
 	return shapes;
 }
 
-static struct rule rule_of(const struct fabric *fabric, const struct job *job, int members)
+static unsigned domain_of(const struct fabric *fabric, int n)
 {
-	struct shapes shapes = shapes_of(fabric, job, members, 0);
-
-	if (shapes.most_nodes == 0)
-		return (struct rule){.never = true};
-	if (job->mode == MODE_IGNORE && !job->latency_sensitive)
-		return (struct rule){.kind = RULE_NONE};
-	int n = shapes.fewest_nodes;
-	if (job->strategy == STRATEGY_DISTRIBUTED && !job->latency_sensitive) { /* R4, R5 */
-		n = shapes.most_nodes;
-		shapes = shapes_of(fabric, job, members, n);
-	}
-	if (n == 1)
-		return (struct rule){.kind = RULE_SINGLE_NODE};
-	if (shapes.fewest_leaves == 1)
-		return (struct rule){.kind = shapes.leaf_to_spare ? RULE_SAME_LEAF : RULE_COMPLETE_LEAF};
-	if (job->latency_sensitive)
-		return (struct rule){.kind = RULE_SAME_LEAF, .too_wide = true};
-	if (shapes.fewest_leaves < NOT_FOUND)
-		return (struct rule){.kind = RULE_ADJACENT_LEAVES, .limit = shapes.fewest_leaves};
-	return (struct rule){.kind = RULE_ADJACENT_SPINES, /* no spine meets limit 0: then every placement is relaxed */
-			     .limit = shapes.fewest_spines < NOT_FOUND ? shapes.fewest_spines : 0,
-			     .shapeless = shapes.fewest_spines == NOT_FOUND};
+	unsigned domain = 0;
+	for (int other = 0; other < fabric->node_count; other++)
+		if (same_domain(fabric, n, other))
+			domain |= 1u << other;
+	return domain;
 }
 
-/* ---- the best of today (3.4, steps 1 to 3) ---------------------------------------------------------------------- */
-
-enum { KEY_LENGTH = 4 };
-
-struct best {
-	bool exists;
-	int key[KEY_LENGTH];
-	int counts[NODES_MAX];
-};
-
-static void strategy_key(const struct job *job, const struct facts *facts, int *key)
+static bool some_domain_holds(const struct fabric *fabric, const struct room *room, int members)
 {
-	memset(key, 0, KEY_LENGTH * sizeof *key);
-	if (job->strategy == STRATEGY_DISTRIBUTED) {
-		key[0] = facts->fullest_node;
-		key[1] = facts->fullest_leaf;
-		return;
-	}
-	key[0] = facts->spines;
-	key[1] = facts->leaves;
-	key[2] = facts->runs;
-	key[3] = job->strategy == STRATEGY_CONSOLIDATED ? facts->nodes : 0;
-}
-
-/* Negative, zero, positive as a is better than, equal to, worse than b in the first depth places. */
-static int keys_compare(const int *a, const int *b, int depth)
-{
-	for (int i = 0; i < depth; i++)
-		if (a[i] != b[i])
-			return a[i] - b[i];
-	return 0;
-}
-
-struct today {
-	const struct fabric *fabric;
-	const struct job *job;
-	struct rule rule;
-	struct best any, met, met_inside;
-};
-
-static void best_keep(struct best *best, const int *key, const int *counts)
-{
-	if (best->exists && keys_compare(key, best->key, KEY_LENGTH) >= 0)
-		return;
-	best->exists = true;
-	memcpy(best->key, key, sizeof best->key);
-	memcpy(best->counts, counts, sizeof best->counts);
-}
-
-static void today_visit(void *context, const int *counts)
-{
-	struct today *today = context;
-	struct facts facts = facts_of(today->fabric, today->job, counts);
-	int key[KEY_LENGTH];
-
-	if (!facts.links_admit)
-		return;
-	strategy_key(today->job, &facts, key);
-	best_keep(&today->any, key, counts);
-	if (!rule_is_met(&today->rule, &facts))
-		return;
-	best_keep(&today->met, key, counts);
-	if (facts.inside)
-		best_keep(&today->met_inside, key, counts);
-}
-
-/* What the answer for so many of the job's members must be. */
-struct expected {
-	struct rule rule;
-	bool placed;
-	bool relaxed;
-	bool inside;      /* the preferred domain must be taken */
-	int depth;        /* how much of the key is promised */
-	struct best best; /* of those that the answer may choose from */
-	struct best met;  /* of those that meet the rule, wherever */
-};
-
-static bool members_share_nodes(const struct fabric *fabric, const int *places)
-{
-	for (int n = 0; n < fabric->node_count; n++)
-		if (places[n] > 1)
+	for (int n = 0; n < fabric->node_count; n++) {
+		int held = 0;
+		for (int other = 0; other < fabric->node_count; other++)
+			held += same_domain(fabric, n, other) ? room->places[other] : 0;
+		if (held >= members)
 			return true;
+	}
 	return false;
 }
 
-static struct expected expected_of(const struct fabric *fabric, const struct state *state, const struct job *job,
-				   int members)
+/* From n, r and the number of spines, once they are known. */
+static struct rule rule_from_shape(const struct job *job, bool one_node, bool one_domain, const struct shapes *shapes)
 {
-	struct today today = {.fabric = fabric, .job = job, .rule = rule_of(fabric, job, members)};
-	struct expected expected = {.rule = today.rule, .depth = KEY_LENGTH};
-	bool may_relax = today.rule.shapeless || (job->mode == MODE_PREFERRED && !job->latency_sensitive);
-	int places[NODES_MAX];
+	if (job->mode == MODE_IGNORE && !job->latency_sensitive)
+		return (struct rule){.kind = RULE_NONE};
+	if (one_node)
+		return (struct rule){.kind = RULE_SINGLE_NODE};
+	if (job->latency_sensitive && one_domain)
+		return (struct rule){.kind = RULE_NVLINK_DOMAIN};
+	if (shapes->fewest_leaves == 1)
+		return (struct rule){.kind = shapes->leaf_to_spare ? RULE_SAME_LEAF : RULE_COMPLETE_LEAF};
+	if (job->latency_sensitive)
+		return (struct rule){.kind = RULE_SAME_LEAF, .too_wide = true};
+	if (shapes->fewest_leaves < NOT_FOUND)
+		return (struct rule){.kind = RULE_ADJACENT_LEAVES, .limit = shapes->fewest_leaves};
+	return (struct rule){.kind = RULE_ADJACENT_SPINES, /* no spine meets limit 0: then every placement is relaxed */
+			     .limit = shapes->fewest_spines < NOT_FOUND ? shapes->fewest_spines : 0,
+			     .shapeless = shapes->fewest_spines == NOT_FOUND};
+}
 
-	if (today.rule.never || today.rule.too_wide)
-		return expected;
-	places_today(fabric, state, job, job->sizes[0], places);
-	each_placement(fabric, places, members, today_visit, &today);
-	expected.met = today.met;
-	if (today.met.exists) { /* under Ignore every placement: RULE_NONE is met by all */
-		expected.inside = today.met_inside.exists;
-		expected.best = expected.inside ? today.met_inside : today.met;
-	} else if (may_relax) { /* R7: the domain does not count */
-		expected.relaxed = today.any.exists;
-		expected.best = today.any;
+static bool spreads_by_rule(const struct job *job)
+{
+	return job->strategy == STRATEGY_DISTRIBUTED && !job->latency_sensitive;
+}
+
+static struct rule rule_of_equal(const struct gang *all)
+{
+	struct room room;
+	int members = count_missing(all);
+
+	room_measure(all, NULL, &room);
+	struct shapes shapes = shapes_of(all, &room, members, 0);
+	if (shapes.most_nodes == 0)
+		return (struct rule){.never = true};
+	int n = shapes.fewest_nodes;
+	if (spreads_by_rule(all->job)) { /* R2 */
+		n = shapes.most_nodes;
+		shapes = shapes_of(all, &room, members, n);
 	}
-	expected.placed = expected.best.exists;
-	/* The first slice of the engine does not promise the fewest nodes when small members go anywhere. */
-	if ((expected.relaxed || today.rule.kind == RULE_NONE) && members_share_nodes(fabric, places))
-		expected.depth = 3;
-	return expected;
+	return rule_from_shape(all->job, n == 1, some_domain_holds(all->world->fabric, &room, members), &shapes);
+}
+
+/* ---- mixed sizes: first-fit decreasing in a span ---------------------------------------------------------------- */
+
+struct placement {
+	int members;
+	int node[MEMBERS_MAX]; /* -1: a member without GPUs, or that is not placed */
+	unsigned mask[MEMBERS_MAX];
+};
+
+/* Members by falling size, then rank, each on the first node of the span with room for it and fewer than per_node
+ * members. A span of several leaves does not use the slow ones. Afterwards members of one size change places so that
+ * lower ranks come first. state NULL: by capacity. */
+static bool first_fit(const struct gang *gang, const struct state *state, unsigned span, int per_node, int *node)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	unsigned free[NODES_MAX], held[NODES_MAX], leaves = 0;
+	int on_node[NODES_MAX] = {0};
+
+	for (int n = 0; n < fabric->node_count; n++) {
+		free[n] = state ? free_mask(fabric, state, n) : node_all(&fabric->nodes[n]);
+		held[n] = state ? state->held[n] : 0;
+		leaves |= span & (1u << n) ? 1u << fabric->nodes[n].leaf : 0;
+	}
+	for (int rank = 0; rank < gang->members; rank++) {
+		node[rank] = gang->pin[rank];
+		if (node[rank] >= 0)
+			on_node[node[rank]]++;
+	}
+	for (int size = GPUS_MAX; size > 0; size--)
+		for (int rank = 0; rank < gang->members; rank++) {
+			if (gang->job->sizes[rank] != size || gang->pin[rank] >= 0)
+				continue;
+			for (int n = 0; n < fabric->node_count && node[rank] < 0; n++) {
+				bool slow = mask_count(leaves) > 1 &&
+					    leaf_is_slow(fabric, gang->job, fabric->nodes[n].leaf);
+				if (!(span & (1u << n)) || slow || on_node[n] >= per_node ||
+				    !node_admits(&fabric->nodes[n], gang->job) || (state && state->closed[n]))
+					continue;
+				unsigned set = choose_on(gang, n, free[n], held[n], size);
+				if (!set)
+					continue;
+				free[n] &= ~set;
+				held[n] |= set;
+				on_node[n]++;
+				node[rank] = n;
+			}
+			if (node[rank] < 0)
+				return false;
+		}
+	for (int rank = 0; rank < gang->members; rank++)
+		for (int later = rank + 1; later < gang->members; later++)
+			if (is_missing(gang, rank) && is_missing(gang, later) &&
+			    gang->job->sizes[rank] == gang->job->sizes[later] && node[later] < node[rank]) {
+				int kept = node[rank];
+				node[rank] = node[later];
+				node[later] = kept;
+			}
+	return true;
+}
+
+static unsigned span_of_leaves(const struct fabric *fabric, int first, int last)
+{
+	unsigned span = 0;
+	for (int n = 0; n < fabric->node_count; n++)
+		if (fabric->nodes[n].leaf >= first && fabric->nodes[n].leaf <= last)
+			span |= 1u << n;
+	return span;
+}
+
+enum { SPANS_MAX = LEAVES_MAX * LEAVES_MAX + SPINES_MAX * SPINES_MAX + 1 };
+
+/* Runs of leaves under one spine, runs of several spines, everything: each kind in fabric order. */
+static int spans_list(const struct fabric *fabric, unsigned *spans)
+{
+	int count = 0;
+	for (int first = 0; first < fabric->leaf_count; first++)
+		for (int last = first; last < fabric->leaf_count; last++)
+			if (fabric->leaves[first].spine == fabric->leaves[last].spine)
+				spans[count++] = span_of_leaves(fabric, first, last);
+	for (int first = 0; first < fabric->spine_count; first++)
+		for (int last = first + 1; last < fabric->spine_count; last++) {
+			unsigned span = 0;
+			for (int l = 0; l < fabric->leaf_count; l++)
+				if (fabric->leaves[l].spine >= first && fabric->leaves[l].spine <= last)
+					span |= span_of_leaves(fabric, l, l);
+			spans[count++] = span;
+		}
+	spans[count++] = ~0u;
+	return count;
+}
+
+static struct rule rule_of_mixed(const struct gang *all)
+{
+	const struct fabric *fabric = all->world->fabric;
+	struct shapes shapes = {.fewest_leaves = NOT_FOUND, .fewest_spines = NOT_FOUND};
+	unsigned spans[SPANS_MAX];
+	int node[MEMBERS_MAX], per_node = spreads_by_rule(all->job) ? 1 : MEMBERS_MAX;
+	bool one_node = false, one_domain = false, found = false;
+	int count = spans_list(fabric, spans);
+
+	for (; per_node <= MEMBERS_MAX && !found; per_node++)
+		for (int i = 0; i < count; i++) {
+			if (!first_fit(all, NULL, spans[i], per_node, node))
+				continue;
+			struct facts facts = facts_of_nodes(fabric, all->job, node, all->members);
+			if (!facts.links_admit)
+				continue;
+			found = true;
+			if (facts.runs == 1 && facts.leaves < shapes.fewest_leaves)
+				shapes.fewest_leaves = facts.leaves;
+			if (facts.spines_adjacent && facts.runs == facts.spines && facts.spines < shapes.fewest_spines)
+				shapes.fewest_spines = facts.spines;
+			if (facts.leaves == 1)
+				for (int l = 0; l < fabric->leaf_count; l++)
+					if (spans[i] == span_of_leaves(fabric, l, l) &&
+					    facts.nodes < nodes_of_leaf(fabric, l))
+						shapes.leaf_to_spare = true;
+			shapes.most_nodes = facts.nodes > shapes.most_nodes ? facts.nodes : shapes.most_nodes;
+		}
+	if (!found)
+		return (struct rule){.never = true};
+	for (int n = 0; n < fabric->node_count; n++) {
+		one_node = one_node || first_fit(all, NULL, 1u << n, MEMBERS_MAX, node);
+		one_domain = one_domain || first_fit(all, NULL, domain_of(fabric, n), MEMBERS_MAX, node);
+	}
+	if (spreads_by_rule(all->job))
+		one_node = one_node && shapes.most_nodes == 1;
+	return rule_from_shape(all->job, one_node, one_domain, &shapes);
+}
+
+/* Pins do not count: the rule comes from capacity. */
+static struct rule rule_of(const struct gang *gang)
+{
+	struct gang all = gang_of(gang->world, gang->job, gang->members);
+	return sizes_equal(gang->job, gang->members) ? rule_of_equal(&all) : rule_of_mixed(&all);
 }
 
 #endif

@@ -103,9 +103,16 @@ suite exports check one_export
 for unit in build/san/test/unit/test_*; do
 	[ -x "$unit" ] && suite "unit-$(basename "${unit#*test_}")" unity "$unit"
 done
+for target in build/san/test/fuzz/fuzz_*; do
+	[ -x "$target" ] && suite "corpus-${target##*/fuzz_}" plain "$target" "test/fuzz/corpus/${target##*/fuzz_}"
+done
 suite sim plain test/sim/run.sh build/san/frond-sim
 suite oracle-self plain build/san/test/property/oracle --self-test
-suite oracle plain build/san/test/property/oracle --sim build/san/frond-sim --count "${ORACLE_COUNT:-1500}"
+suite oracle plain build/san/test/property/oracle --sim build/san/frond-sim --count "${ORACLE_COUNT:-1200}"
+suite oracle-recover plain build/san/test/property/oracle --sim build/san/frond-sim --verb recover --count 300
+suite oracle-defrag plain build/san/test/property/oracle --sim build/san/frond-sim --verb defrag --count 300
+suite compilers plain test/tools/compilers.sh 60
+suite fuzz plain test/tools/fuzz.sh "${FUZZ_SECONDS:-20}"
 
 echo "Go: building the programs (cold: about 10 minutes)"
 suite cgo check one_cgo

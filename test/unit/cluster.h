@@ -15,7 +15,14 @@
 #include <string.h>
 #include <unity.h>
 
-enum { CLUSTER_NODES = 256, CLUSTER_MEMBERS = 128, CLUSTER_TEXT = 1 << 16, CLUSTER_SPARE = 4, CLUSTER_PODS = 512 };
+enum {
+	CLUSTER_IN = 4096,
+	CLUSTER_NODES = 256,
+	CLUSTER_MEMBERS = 128,
+	CLUSTER_TEXT = 1 << 16,
+	CLUSTER_SPARE = 4,
+	CLUSTER_PODS = 512
+};
 
 #define ANY_NODE 0u /* for wanted.only */
 
@@ -52,9 +59,12 @@ struct wanted {
 	const uint32_t *sizes;  /* instead of gpus: one per member */
 	const uint32_t *pinned; /* slot of each member, or FROND_NONE; NULL: none is pinned */
 	const char *wishes;     /* "topology-mode=Ignore network-bandwidth=100Gb" */
+	const char *claim;      /* a GpuClaim's spec, JSON; NULL: none */
 	const struct frond_room *room;
-	uint32_t only; /* slot + 1, or ANY_NODE */
-	int64_t age_ms;
+	uint32_t only;       /* slot + 1, or ANY_NODE */
+	uint32_t min_member; /* 0: all of them */
+	int32_t priority;
+	int64_t age_ms, deadline_ms;
 };
 
 static const struct frond_abi *abi;
@@ -128,6 +138,7 @@ static inline int32_t node_try(struct cluster *c, uint32_t slot, const char *nam
 				  .unhealthy_mask = unhealthy,
 				  .flags = flags,
 				  .uplink_gbps = uplink_gbps,
+				  .topology = FROND_NONE,
 				  .name = spans[0]};
 	int32_t code = abi->node_put(c->engine, &node, pairs, labels, in, at, c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
@@ -202,7 +213,8 @@ static inline int32_t pod_try(struct cluster *c, struct frond_key pod, uint32_t 
 				   .gpus = gpus,
 				   .allocated = {0, split},
 				   .name = {split, end - split},
-				   .gang = gang};
+				   .gang = gang,
+				   .rank = FROND_NONE};
 	int32_t code = abi->pod_put(c->engine, &record, in, end, c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	return code;
@@ -306,8 +318,10 @@ static inline uint32_t request_make(struct cluster *c, const struct wanted *w, c
 	memcpy(in, w->name, name);
 	c->request = (struct frond_request){.gang = key_of(w->name, UINT64_MAX),
 					    .members = w->members,
-					    .min_member = w->members,
+					    .min_member = w->min_member != 0 ? w->min_member : w->members,
 					    .age_ms = w->age_ms,
+					    .deadline_ms = w->deadline_ms,
+					    .priority = w->priority,
 					    .only_slot = w->only == ANY_NODE ? FROND_NONE : w->only - 1,
 					    .name = {0, name}};
 	for (uint32_t i = 0; i < w->members; i++) {
@@ -317,13 +331,19 @@ static inline uint32_t request_make(struct cluster *c, const struct wanted *w, c
 						      .pinned_slot = w->pinned != NULL ? w->pinned[i] : FROND_NONE};
 		c->request.gpus_desired += c->members[i].gpus;
 	}
-	return wishes_read(w->wishes, in, name, pairs, &c->request.annotations);
+	uint32_t end = wishes_read(w->wishes, in, name, pairs, &c->request.annotations);
+	if (w->claim != NULL) {
+		c->request.claim = (struct frond_span){end, (uint32_t)strlen(w->claim)};
+		memcpy(in + end, w->claim, c->request.claim.len);
+		end += c->request.claim.len;
+	}
+	return end;
 }
 
 /* Plans; the answer is in c->plan, c->places and c->text. Changes nothing. */
 static inline uint32_t plan(struct cluster *c, const struct wanted *w)
 {
-	char in[4096];
+	char in[CLUSTER_IN];
 	struct frond_pair pairs[16];
 	uint32_t in_len = request_make(c, w, in, pairs);
 	memset(&c->plan, 0xa5, sizeof c->plan);

@@ -25,7 +25,8 @@ static void test_size_of_answers_zero_for_limits_out_of_range(void)
 		{1, 0, 0, 0},
 		{FROND_NODES_MAX + 1, 1, 0, 0},
 		{1, (1u << 24) + 1, 0, 0},
-		{1, 1, 0, 1},
+		{1, 1, 0, 4095}, /* not even the smallest table */
+		{1, 1, 0, (1u << 30) + 1},
 		{1, 1, (1u << 30) + 1, 0},
 	};
 	for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -68,9 +69,10 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	create(FROND_BAD, mem, bytes, &limits, "", "spine:1 leaf:2", "line 1: node");
 	create(FROND_BAD, mem, bytes, &limits, "", "kind: Nothing\n", "kind");
 	create(FROND_LIMIT, mem, bytes, &limits, "", "spine:1 leaf:1 node:3 gpu:8", "more nodes");
-	for (uint32_t text = 6; text < 19; text += 6) { /* room for no name, for the spine's, for the leaf's too */
+	for (uint32_t text = 14; text < 43; text += 14) { /* room for no name, for the spine's, for the leaf's too */
 		const struct frond_limits short_of = {.nodes = 2, .pods = 2, .text_bytes = text};
-		create(FROND_LIMIT, mem, bytes, &short_of, "", "spine:1 leaf:1 node:1 gpu:8", "names than the engine");
+		create(FROND_LIMIT, mem, bytes, &short_of, "", "spine:1 leaf:1 node:1 gpu:8",
+		       "names or models than the engine");
 	}
 	create(FROND_OK, mem, bytes, &limits, "", "", "");
 	free(mem);
@@ -80,7 +82,7 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 
 static struct frond_node good_node(void)
 {
-	return (struct frond_node){.slot = 4, .gpus = 8, .name = {0, 5}};
+	return (struct frond_node){.slot = 4, .gpus = 8, .topology = FROND_NONE, .name = {0, 5}};
 }
 
 static void put_node(int32_t expected, struct frond_node node, const struct frond_pair *labels, uint32_t count)
@@ -112,7 +114,12 @@ static void test_node_put_refuses_what_a_node_cannot_be(void)
 	node.flags = 4;
 	put_node(FROND_BAD, node, NULL, 0);
 	node = good_node();
-	node.reserved = 1;
+	node.topology = FROND_TOPOLOGIES; /* no such table */
+	put_node(FROND_BAD, node, NULL, 0);
+	node.topology = 0; /* of nodes without GPUs */
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.model = (struct frond_span){14, 2};
 	put_node(FROND_BAD, node, NULL, 0);
 	node = good_node();
 	node.name = (struct frond_span){0, 0};
@@ -166,16 +173,18 @@ static void test_node_put_refuses_when_there_is_no_room_for_names(void)
 	c = small;
 	engine_make(c, 4, 1, "", "");
 	free(c->mem);
-	c->limits.text_bytes = 24;
+	c->limits.text_bytes = 64; /* each name has a record of eight bytes in front of it */
 	uint64_t bytes = abi->size_of(&c->limits);
 	c->mem = aligned_alloc(16, (bytes + 15) / 16 * 16);
 	create(FROND_OK, c->mem, bytes, &c->limits, "", "", "");
 	int32_t code = abi->create(c->mem, bytes, &c->limits, "", 0, "", 0, &c->engine, c->text, CLUSTER_TEXT, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
-	node_put(c, 0, "node-1", 8, "leaf", "spine"); /* 15 of 24 bytes */
+	node_put(c, 0, "node-1", 8, "leaf", "spine"); /* 39 of 64 bytes */
 	remember(c);
-	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, 1, "a-longer-name", 8, 0, 0, 0, "leaf", "spine"));
-	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, 0, "node-1", 4, 0, 0, 0, "leaf", "another-spine"));
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT,
+				node_try(c, 1, "a-name-that-is-a-little-longer", 8, 0, 0, 0, "leaf", "spine"));
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT,
+				node_try(c, 0, "node-1", 4, 0, 0, 0, "leaf", "another-spine-of-that-leaf"));
 	unchanged(c);
 	node_put(c, 1, "node-2", 8, "leaf", "spine");
 	for (int i = 0; i < 100; i++) { /* refused names leave nothing behind */
@@ -203,7 +212,8 @@ static void test_node_remove_knows_its_nodes(void)
 static void put_pod(int32_t expected, struct frond_key pod, uint32_t slot, uint32_t gpus,
 		    struct frond_span allocated_span, struct frond_span name)
 {
-	struct frond_pod record = {.pod = pod, .slot = slot, .gpus = gpus, .allocated = allocated_span, .name = name};
+	struct frond_pod record = {
+		.pod = pod, .slot = slot, .gpus = gpus, .allocated = allocated_span, .name = name, .rank = FROND_NONE};
 	int32_t code = abi->pod_put(c->engine, &record, "0123456789", 10, c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(expected, code, c->text);

@@ -100,16 +100,33 @@ static void test_a_binding_says_devices_domain_and_rank(void)
 {
 	occupy(c, "node-1", 0x02);
 	const uint32_t sizes[] = {2, 0, 3};
-	place(c, &(struct wanted){.name = "a", .members = 3, .sizes = sizes});
+	place(c, &(struct wanted){.name = "a", .members = 3, .sizes = sizes, .wishes = "preferred-domain=leaf-1"});
 	expect_binding("a", 0,
 		       "gpu.scheduling/allocated=node-1-gpu-0,node-1-gpu-2\n"
 		       "topology.scheduler/domain=spine-1/leaf-1\n"
 		       "topology.scheduler/rank=0\n");
 	expect_binding("a", 1, "topology.scheduler/rank=1\n");
 	expect_binding("a", 2,
-		       "gpu.scheduling/allocated=node-1-gpu-3,node-1-gpu-4,node-1-gpu-5\n"
+		       "gpu.scheduling/allocated=node-1-gpu-4,node-1-gpu-5,node-1-gpu-6\n"
 		       "topology.scheduler/domain=spine-1/leaf-1\n"
 		       "topology.scheduler/rank=2\n");
+}
+
+static void test_devices_are_listed_in_ring_order(void)
+{
+	cluster_free(c);
+	c = cluster_make("apiVersion: topology.scheduler/v1alpha1\nkind: Fabric\ndefaults: {model: DGX-1V}\n"
+			 "spines: [{name: s, leaves: [{name: l, nodes: [a]}]}]\n"
+			 "nodes: [{name: a, unhealthyGpus: [1, 2, 5, 6]}]\n",
+			 "");
+	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 4});
+	TEST_ASSERT_EQUAL_HEX32(0x99, c->places[0].gpu_mask);
+	TEST_ASSERT_EQUAL_HEX64(0x4730,
+				c->places[0].ring); /* 0-3 50, 3-7 25, 7-4 50, 4-0 50; 0-4-7-3 is the same ring */
+	expect_binding("a", 0,
+		       "gpu.scheduling/allocated=a-gpu-0,a-gpu-3,a-gpu-7,a-gpu-4\n"
+		       "topology.scheduler/domain=s/l\n"
+		       "topology.scheduler/rank=0\n");
 }
 
 static void test_what_a_binding_says_is_read_back_as_it_was(void)
@@ -187,21 +204,22 @@ static void test_the_dump_is_canonical(void)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, early, 0, 3, "", "", (struct frond_key){0, 0}));
 	struct frond_member member = {.pod = {1, 1}, .rank = 4, .gpus = 1, .pinned_slot = FROND_NONE};
 	struct frond_request request = {.gang = gang, .members = 1, .min_member = 1, .only_slot = FROND_NONE};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->reserve(c->engine, &request, &member, &(struct frond_place){2, 1}));
+	TEST_ASSERT_EQUAL_INT32(
+		FROND_OK, abi->reserve(c->engine, &request, &member, &(struct frond_place){.slot = 2, .gpu_mask = 1}));
 	static const char first[] =
 		"frond dump 1\n"
-		"node 0 gpus 8 unhealthy 80 flags 1 uplink 100 held 0 count 3 position 1 leaf none\n"
-		"node 2 gpus 4 unhealthy 0 flags 0 uplink 0 held b count 0 position 0 leaf 0 spine 0\n"
+		"node 0 gpus 8 topology 2 unhealthy 80 flags 1 uplink 100 held 0 count 3 position 1 leaf none\n"
+		"node 2 gpus 4 topology 1 unhealthy 0 flags 0 uplink 0 held b count 0 position 0 leaf 0 spine 0\n"
 		"pod 00000000000000010000000000000001 reserved node 2 mask 1 count 0 rank 4 "
-		"gang 00000000000000030000000000000003\n"
+		"gang 00000000000000030000000000000003 state 3 min 1 lost 0\n"
 		"pod 00000000000000010000000000000009 bound node 0 mask 0 count 3\n"
 		"pod 00000000000000020000000000000001 bound node 2 mask a count 0 gang "
-		"00000000000000030000000000000003\n";
+		"00000000000000030000000000000003 state 3 min 1 lost 0\n";
 	TEST_ASSERT_EQUAL_STRING(first, dump(c));
 	uint32_t verdict;
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->permit(c->engine, &member.pod, &verdict));
 	TEST_ASSERT_NOT_NULL(strstr(dump(c), "0001 arrived node 2 mask 1 count 0 rank 4 "
-					     "gang 00000000000000030000000000000003 gone\n"));
+					     "gang 00000000000000030000000000000003 state 3 min 1 lost 0 gone\n"));
 }
 
 static void test_the_same_state_has_the_same_dump_whatever_its_history(void)
@@ -270,6 +288,7 @@ int main(void)
 	RUN_TEST(test_a_buffer_that_is_too_small_gets_the_size_to_call_again_with);
 	RUN_TEST(test_an_errors_sentence_is_cut_instead);
 	RUN_TEST(test_a_binding_says_devices_domain_and_rank);
+	RUN_TEST(test_devices_are_listed_in_ring_order);
 	RUN_TEST(test_what_a_binding_says_is_read_back_as_it_was);
 	RUN_TEST(test_a_node_without_a_leaf_has_no_domain);
 	RUN_TEST(test_sixteen_devices_and_long_names_fit);

@@ -51,9 +51,17 @@ static void refused(const char *json, const char *sentence)
 	refused_bytes(json, (uint32_t)strlen(json), sentence);
 }
 
-static void weights_are(const uint32_t want[TERM_COUNT])
+static void weights_are(const uint32_t want[SCORE_TERMS])
 {
-	TEST_ASSERT_EQUAL_UINT32_ARRAY(want, args.weights, TERM_COUNT);
+	TEST_ASSERT_EQUAL_UINT32_ARRAY(want, args.weight, SCORE_TERMS);
+}
+
+static void labels_are(const char *domain, const char *leaf, const char *spine, const char *core)
+{
+	TEST_ASSERT_EQUAL_STRING(domain, args.domain_label);
+	TEST_ASSERT_EQUAL_STRING(leaf, args.leaf_label);
+	TEST_ASSERT_EQUAL_STRING(spine, args.spine_label);
+	TEST_ASSERT_EQUAL_STRING(core, args.core_label);
 }
 
 /* ---- defaults -------------------------------------------------------------------------------------------------- */
@@ -63,8 +71,8 @@ static void all_defaults(void)
 	weights_are((const uint32_t[]){400, 300, 200, 100, 0, 0, 0, 0});
 	TEST_ASSERT_EQUAL_UINT32(0, args.max_nodes_per_leaf);
 	TEST_ASSERT_EQUAL_UINT32(0, args.max_gpus_per_leaf);
-	TEST_ASSERT_EQUAL_STRING("fabric.topograph.run/tier-0", args.leaf_label);
-	TEST_ASSERT_EQUAL_STRING("fabric.topograph.run/tier-1", args.spine_label);
+	labels_are("nvidia.com/gpu.clique", "fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1",
+		   "fabric.topograph.run/tier-2");
 	TEST_ASSERT_EQUAL_STRING("", args.fabric_file);
 	TEST_ASSERT_EQUAL_STRING("", args.core_path);
 	TEST_ASSERT_EQUAL(STRATEGY_BALANCED, args.strategy);
@@ -114,8 +122,8 @@ static void test_every_field_is_read(void)
 	weights_are((const uint32_t[]){300, 250, 0, 0, 1000, 150, 100, 5});
 	TEST_ASSERT_EQUAL_UINT32(4, args.max_nodes_per_leaf);
 	TEST_ASSERT_EQUAL_UINT32(32, args.max_gpus_per_leaf);
-	TEST_ASSERT_EQUAL_STRING("topology.k8s.aws/network-node-layer-3", args.leaf_label);
-	TEST_ASSERT_EQUAL_STRING("topology.k8s.aws/network-node-layer-2", args.spine_label);
+	labels_are("nvidia.com/gpu.clique", "topology.k8s.aws/network-node-layer-3",
+		   "topology.k8s.aws/network-node-layer-2", "topology.k8s.aws/network-node-layer-1");
 	TEST_ASSERT_EQUAL_STRING("/etc/frond/fabric.yaml", args.fabric_file);
 	TEST_ASSERT_EQUAL_STRING("/usr/lib/libfrond.so", args.core_path);
 	TEST_ASSERT_EQUAL(STRATEGY_CONSOLIDATED, args.strategy);
@@ -219,7 +227,7 @@ static void test_presets_set_all_weights(void)
 	accepted("{\"scoringPreset\": \"agents\"}");
 	weights_are((const uint32_t[]){300, 250, 0, 0, 200, 150, 100, 0});
 	accepted("{\"scoringPreset\": \"utilization\"}");
-	weights_are((const uint32_t[]){200, 150, 100, 50, 0, 0, 0, 500});
+	weights_are((const uint32_t[]){400, 300, 200, 100, 0, 0, 0, 200});
 	refused("{\"scoringPreset\": \"fast\"}",
 		"args.scoringPreset: must be training, agents or utilization, got \"fast\"");
 	refused("{\"scoringPreset\": 1}", "args.scoringPreset: must be training, agents or utilization, got 1");
@@ -231,16 +239,39 @@ static void test_weights_apply_over_the_preset_whatever_their_order(void)
 	weights_are((const uint32_t[]){300, 0, 0, 0, 200, 150, 100, 0});
 }
 
+static void test_every_weight_has_its_own_name(void)
+{
+	static const char *const names[SCORE_TERMS] = {
+		[SCORE_RESOURCE_AVAILABILITY] = "resourceAvailability",
+		[SCORE_TOPOLOGY_ALIGNMENT] = "topologyAlignment",
+		[SCORE_DOMAIN_UTILIZATION] = "domainUtilization",
+		[SCORE_HISTORICAL_PERFORMANCE] = "historicalPerformance",
+		[SCORE_MODEL_CACHE] = "modelCache",
+		[SCORE_COST_EFFICIENCY] = "costEfficiency",
+		[SCORE_DATA_LOCALITY] = "dataLocality",
+		[SCORE_UTILIZATION] = "utilization",
+	};
+	for (uint32_t i = 0; i < SCORE_TERMS; i++) {
+		uint32_t want[SCORE_TERMS] = {400, 300, 200, 100, 0, 0, 0, 200};
+		char json[120];
+		snprintf(json, sizeof(json),
+			 "{\"scoringPreset\": \"utilization\", \"scoringWeights\": {\"%s\": 0.987}}", names[i]);
+		want[i] = 987;
+		accepted(json);
+		weights_are(want);
+	}
+}
+
 static void test_every_number_of_thousandths_is_read_exactly(void)
 {
 	for (uint32_t i = 0; i <= 1000; i++) {
 		char json[80];
 		snprintf(json, sizeof(json), "{\"scoringWeights\": {\"costEfficiency\": %u.%03u}}", i / 1000, i % 1000);
 		accepted(json);
-		TEST_ASSERT_EQUAL_UINT32(i, args.weights[TERM_COST_EFFICIENCY]);
+		TEST_ASSERT_EQUAL_UINT32(i, args.weight[SCORE_COST_EFFICIENCY]);
 	}
 	accepted("{\"scoringWeights\": {\"costEfficiency\": 1e-1}}");
-	TEST_ASSERT_EQUAL_UINT32(100, args.weights[TERM_COST_EFFICIENCY]);
+	TEST_ASSERT_EQUAL_UINT32(100, args.weight[SCORE_COST_EFFICIENCY]);
 }
 
 static void test_weights_outside_0_to_1_are_refused(void)
@@ -294,56 +325,65 @@ static void test_sections_that_are_not_objects_are_refused(void)
 
 static void test_presets_name_their_labels(void)
 {
-	static const char *const want[][3] = {
-		{"topograph", "fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1"},
-		{"topograph-legacy", "network.topology.nvidia.com/leaf", "network.topology.nvidia.com/spine"},
-		{"eks", "topology.k8s.aws/network-node-layer-3", "topology.k8s.aws/network-node-layer-2"},
-		{"gke", "cloud.google.com/gce-topology-subblock", "cloud.google.com/gce-topology-block"},
-		{"oci", "oci.oraclecloud.com/host.rack_id", "oci.oraclecloud.com/host.network_block_id"},
-		{"coreweave", "backend.coreweave.cloud/leafgroup", "backend.coreweave.cloud/fabric"},
+	static const char *const want[][4] = {
+		{"topograph", "fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1",
+		 "fabric.topograph.run/tier-2"},
+		{"topograph-legacy", "network.topology.nvidia.com/leaf", "network.topology.nvidia.com/spine",
+		 "network.topology.nvidia.com/core"},
+		{"eks", "topology.k8s.aws/network-node-layer-3", "topology.k8s.aws/network-node-layer-2",
+		 "topology.k8s.aws/network-node-layer-1"},
+		{"gke", "cloud.google.com/gce-topology-subblock", "cloud.google.com/gce-topology-block", ""},
+		{"oci", "oci.oraclecloud.com/host.rack_id", "oci.oraclecloud.com/host.network_block_id", ""},
+		{"coreweave", "backend.coreweave.cloud/leafgroup", "backend.coreweave.cloud/fabric", ""},
 	};
 	for (uint32_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		char json[80];
 		snprintf(json, sizeof(json), "{\"topology\": {\"preset\": \"%s\"}}", want[i][0]);
 		accepted(json);
-		TEST_ASSERT_EQUAL_STRING(want[i][1], args.leaf_label);
-		TEST_ASSERT_EQUAL_STRING(want[i][2], args.spine_label);
+		labels_are("nvidia.com/gpu.clique", want[i][1], want[i][2], want[i][3]);
 	}
 	refused("{\"topology\": {\"preset\": \"azure\"}}",
 		"args.topology.preset: must be topograph, topograph-legacy, eks, gke, oci or coreweave, got \"azure\"");
 }
 
-static void test_a_fabric_file_alone_needs_no_labels(void)
+static void test_a_fabric_file_alone_needs_no_labels_but_the_nvlink_domains(void)
 {
 	accepted("{\"topology\": {\"fabricFile\": \"f.yaml\"}}");
 	TEST_ASSERT_EQUAL_STRING("f.yaml", args.fabric_file);
-	TEST_ASSERT_EQUAL_STRING("", args.leaf_label);
-	TEST_ASSERT_EQUAL_STRING("", args.spine_label);
+	labels_are("nvidia.com/gpu.clique", "", "", "");
 }
 
 static void test_levels_name_the_labels_nearest_first(void)
 {
 	accepted("{\"topology\": {\"levels\": [\"example.com/rack\"]}}");
-	TEST_ASSERT_EQUAL_STRING("example.com/rack", args.leaf_label);
-	TEST_ASSERT_EQUAL_STRING("", args.spine_label);
+	labels_are("nvidia.com/gpu.clique", "example.com/rack", "", "");
 	accepted("{\"topology\": {\"levels\": [\"rack\", \"row\"], \"fabricFile\": \"f\"}}");
-	TEST_ASSERT_EQUAL_STRING("rack", args.leaf_label);
-	TEST_ASSERT_EQUAL_STRING("row", args.spine_label);
+	labels_are("nvidia.com/gpu.clique", "rack", "row", "");
+	accepted("{\"topology\": {\"levels\": [\"rack\", \"row\", \"hall\"]}}");
+	labels_are("nvidia.com/gpu.clique", "rack", "row", "hall");
+	accepted("{\"topology\": {\"levels\": [\"chassis\", \"rack\", \"row\", \"hall\"]}}");
+	labels_are("chassis", "rack", "row", "hall");
 }
 
 static void test_bad_levels_are_refused(void)
 {
-	refused("{\"topology\": {\"levels\": []}}", "args.topology.levels: is empty; 1 or 2 label keys are allowed");
+	refused("{\"topology\": {\"levels\": []}}", "args.topology.levels: is empty; 1 to 4 label keys are allowed");
 	refused("{\"topology\": {\"levels\": \"rack\"}}",
 		"args.topology.levels: must be a list of label keys, nearest first, got \"rack\"");
 	refused("{\"topology\": {\"levels\": [\"a\", 2]}}", "args.topology.levels[1]: must be a label key in quotes");
-	refused("{\"topology\": {\"levels\": [\"a\", \"b\", \"c\"]}}",
-		"args.topology.levels: has more entries than this version supports; at most 2 levels in this version");
+	refused("{\"topology\": {\"levels\": [\"a\", \"b\", \"c\", \"d\", \"e\"]}}",
+		"args.topology.levels: has more than 4 entries; allowed are NVLink domain, leaf, spine and core");
 	refused("{\"topology\": {\"levels\": [\"a b\"]}}", "args.topology.levels[0]: \"a b\" is not a label key; "
 							   "allowed is a name of 1 to 63 letters, digits, \"-\", "
 							   "\"_\" and \".\", optionally after a DNS name and \"/\"");
+	refused("{\"topology\": {\"levels\": [\"a\", \"b\", \"c\", \"\"]}}",
+		"args.topology.levels[3]: \"\" is not a label key; allowed is a name of 1 to 63 letters, digits, "
+		"\"-\", "
+		"\"_\" and \".\", optionally after a DNS name and \"/\"");
 	refused("{\"topology\": {\"levels\": [\"a\", \"a\"]}}",
 		"args.topology.levels[1]: repeats \"a\"; each level has its own key");
+	refused("{\"topology\": {\"levels\": [\"a\", \"b\", \"c\", \"b\"]}}",
+		"args.topology.levels[3]: repeats \"b\"; each level has its own key");
 	refused("{\"topology\": {\"preset\": \"eks\", \"levels\": [\"a\"]}}",
 		"args.topology: has both preset and levels; only one of them is allowed");
 }
@@ -500,13 +540,14 @@ int main(void)
 	RUN_TEST(test_another_kind_or_version_is_refused);
 	RUN_TEST(test_presets_set_all_weights);
 	RUN_TEST(test_weights_apply_over_the_preset_whatever_their_order);
+	RUN_TEST(test_every_weight_has_its_own_name);
 	RUN_TEST(test_every_number_of_thousandths_is_read_exactly);
 	RUN_TEST(test_weights_outside_0_to_1_are_refused);
 	RUN_TEST(test_weights_have_at_most_three_decimals);
 	RUN_TEST(test_all_weights_zero_is_refused);
 	RUN_TEST(test_sections_that_are_not_objects_are_refused);
 	RUN_TEST(test_presets_name_their_labels);
-	RUN_TEST(test_a_fabric_file_alone_needs_no_labels);
+	RUN_TEST(test_a_fabric_file_alone_needs_no_labels_but_the_nvlink_domains);
 	RUN_TEST(test_levels_name_the_labels_nearest_first);
 	RUN_TEST(test_bad_levels_are_refused);
 	RUN_TEST(test_the_longest_label_key_fits);

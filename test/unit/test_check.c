@@ -8,7 +8,7 @@
 
 static struct cluster *c;
 static struct core *core;
-static uint32_t reserved, bound, counted, idle; /* entries */
+static uint32_t reserved, bound, counted, full, idle, shared; /* entries */
 
 static uint32_t entry_of(const char *gang, uint32_t rank)
 {
@@ -17,25 +17,33 @@ static uint32_t entry_of(const char *gang, uint32_t rank)
 	return at;
 }
 
-/* Two gangs, a member without GPUs, a bound pod, one held by count, a cordoned node, a node without a leaf. */
+/* Two gangs, one with a deadline, a member without GPUs, a bound pod, one held by count, two that share a node with a
+ * member, a cordoned node, a node without a leaf. */
 void setUp(void)
 {
 	const uint32_t sizes[] = {8, 4, 0};
+	struct frond_key pod = key_of("b", 1);
+	uint32_t verdict;
 	c = cluster_make("spine:2 leaf:2 node:2 gpu:8", "");
 	core = &c->engine->core;
 	node_put(c, 8, "stray", 4, NULL, NULL);
-	place(c, &(struct wanted){.name = "a", .members = 3, .sizes = sizes});
+	place(c, &(struct wanted){.name = "a", .members = 3, .sizes = sizes, .deadline_ms = 9});
+	uint32_t half = c->places[1].slot; /* four of its GPUs are free */
+	occupy(c, c->nodes[half].name, 0x80);
+	struct frond_key neighbour = occupy(c, c->nodes[half].name, 0x40);
 	place(c, &(struct wanted){.name = "b", .members = 2, .gpus = 8});
-	struct frond_key pod = key_of("b", 1);
-	uint32_t verdict;
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->permit(c->engine, &pod, &verdict));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->confirm(c->engine, &pod));
-	struct frond_key other = occupy_by_count(c, "node-7", 3);
+	struct frond_key other = occupy_by_count(c, "node-7", 3), over = occupy_by_count(c, "stray", 9);
+	place(c, &(struct wanted){.name = "gone", .members = 1, .gpus = 1});
+	release(c, "gone", 1); /* leaves an entry and a gang behind that are free again */
 	cordon(c, "node-8");
 	reserved = entry_of("a", 0);
 	idle = entry_of("a", 2);
 	bound = entry_of("b", 0);
 	counted = ledger_find(&core->ledger, other);
+	full = ledger_find(&core->ledger, over);
+	shared = ledger_find(&core->ledger, neighbour); /* the first of its node's list */
 	check(c);
 }
 
@@ -48,7 +56,7 @@ static void broken(const char *part)
 {
 	char text[FROND_TEXT_MAX];
 	uint32_t len = 0;
-	TEST_ASSERT_EQUAL_INT32(FROND_BROKEN, abi->check(c->engine, text, sizeof text - 1, &len));
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_BROKEN, abi->check(c->engine, text, sizeof text - 1, &len), part);
 	TEST_ASSERT_NOT_EQUAL(0, len);
 	text[len] = 0;
 	TEST_ASSERT_NOT_NULL_MESSAGE(strstr(text, part), text);
@@ -65,12 +73,12 @@ static void broken(const char *part)
 
 #define LEDGER    core->ledger
 #define ENTRY(at) core->ledger.entries[at]
-#define OWNER(at) core->ledger.owner[ENTRY(at).slot * FROND_GPUS_MAX]
+#define NODE(at)  core->nodes[ENTRY(at).slot]
 
 static void test_a_healthy_state_passes_and_so_does_an_empty_one(void)
 {
 	check(c);
-	TEST_ASSERT_EQUAL_UINT32(6, stats(c).pods);
+	TEST_ASSERT_EQUAL_UINT32(9, stats(c).pods);
 	struct cluster *empty = calloc(1, sizeof *empty);
 	TEST_ASSERT_NOT_NULL(empty);
 	engine_make(empty, 1, 1, "", "");
@@ -78,81 +86,108 @@ static void test_a_healthy_state_passes_and_so_does_an_empty_one(void)
 	cluster_free(empty);
 }
 
-static void test_masks_of_nodes(void)
+/* ---- the ledger ------------------------------------------------------------------------------------------------- */
+
+static void test_masks_and_counts_of_nodes(void)
 {
-	uint32_t slot = ENTRY(reserved).slot, stray = slot_of(c, "stray");
-	BREAK(core->nodes[slot].held, 0x7f, "holds mask 7f but its owners hold ff");
-	BREAK(core->nodes[slot].held, 0, "holds mask 0 but its owners hold ff");
-	BREAK(core->nodes[stray].held, 0x1, "holds mask 1 but its owners hold 0");
-	BREAK(core->nodes[slot].by_count, 1, "counts 1 GPUs held by count, its pods 0");
-	BREAK(core->nodes[ENTRY(counted).slot].by_count, 2, "counts 2 GPUs held by count, its pods 3");
+	BREAK(NODE(reserved).held, 0x7f, "holds mask 7f but its owners hold ff");
+	BREAK(NODE(reserved).held, 0, "holds mask 0 but its owners hold ff");
+	BREAK(core->nodes[slot_of(c, "node-8")].held, 0x1, "holds mask 1 but its owners hold 0");
+	BREAK(NODE(reserved).by_count, 1, "counts 1 GPUs held by count, its pods 0"); /* it has no free GPU */
+	BREAK(NODE(counted).by_count, 2, "says 5 GPUs are free, it has 6");
+	BREAK(NODE(full).by_count, 5, "counts 5 GPUs held by count, its pods 9"); /* none is free either way */
+	BREAK(NODE(counted).free, 4, "says 4 GPUs are free, it has 5");
+	BREAK(core->nodes[c->limits.nodes - 1].held, 1, "holds mask 1 but its owners hold 0");
+	BREAK(core->nodes[c->limits.nodes - 1].by_count, 1, "is gone but something is held there");
+	BREAK(NODE(reserved).present, false, "is on no node");
 }
 
-static void test_owners_of_gpus(void)
+static void test_a_gpu_has_one_owner(void)
 {
-	uint32_t stray = slot_of(c, "stray") * FROND_GPUS_MAX;
-	BREAK(OWNER(reserved), FROND_NONE, "that another owns");
-	BREAK(OWNER(reserved), bound, "that another owns");
-	BREAK(OWNER(bound), reserved, "that another owns");
-	BREAK(LEDGER.owner[stray], reserved, "has an owner that does not hold it");
-	BREAK(LEDGER.owner[stray], CLUSTER_PODS - 1, "has an owner that does not hold it");
-	BREAK(LEDGER.owner[stray], CLUSTER_PODS, "has an owner out of range");
+	uint32_t other = ENTRY(shared).node_next; /* a neighbour on the same node */
+	TEST_ASSERT_NOT_EQUAL(FROND_NONE, other);
+	BREAK(ENTRY(shared).mask, ENTRY(other).mask, "has two owners");
+	BREAK(ENTRY(other).mask, ENTRY(other).mask | ENTRY(shared).mask, "has two owners");
+	BREAK(ENTRY(shared).mask, 0, "but its owners hold");
+	BREAK(ENTRY(counted).mask, 0x01, "holds mask 0 but its owners hold 1");
 }
 
 static void test_entries_that_hold_what_they_should_not(void)
 {
-	BREAK(ENTRY(counted).mask, 0x01, "that another owns");
-	BREAK(ENTRY(bound).mask, ENTRY(bound).mask >> 1, "has an owner that does not hold it");
 	BREAK(ENTRY(idle).mask, 0x01, "holds GPUs of no node");
 	BREAK(ENTRY(idle).by_count, 1, "holds GPUs of no node");
 	BREAK(ENTRY(counted).by_count, 4, "counts 3 GPUs held by count, its pods 4");
 	BREAK(ENTRY(counted).slot, c->limits.nodes, "is on no node");
-	BREAK(ENTRY(counted).slot, slot_of(c, "stray"), "held by count");
-	BREAK(ENTRY(reserved).slot, ENTRY(bound).slot, "that another owns");
 	BREAK(ENTRY(counted).slot, c->limits.nodes - 1, "is on no node"); /* a slot without a node */
+	BREAK(ENTRY(counted).slot, slot_of(c, "node-8"), "that is not there");
+	BREAK(ENTRY(idle).slot, slot_of(c, "node-8"), "entries are on nodes, the nodes list");
+	BREAK(ENTRY(reserved).gang, FROND_NONE, "is reserved in no gang");
+	BREAK(ENTRY(counted).hold, HOLD_RESERVED, "is reserved in no gang");
 }
 
-static void test_a_node_that_is_gone_holds_nothing(void)
+static void test_lists_of_nodes(void)
 {
-	BREAK(core->nodes[ENTRY(reserved).slot].present, false, "is on no node");
-	BREAK(core->nodes[c->limits.nodes - 1].held, 1, "holds mask 1 but its owners hold 0");
-	BREAK(core->nodes[c->limits.nodes - 1].by_count, 1, "is gone but something is held there");
+	uint32_t slot = ENTRY(shared).slot, empty = slot_of(c, "node-8"), other = ENTRY(shared).node_next;
+	BREAK(core->nodes[slot].first, FROND_NONE, "entries are on nodes, the nodes list");
+	BREAK(core->nodes[slot].first, other, "entries are on nodes, the nodes list");
+	BREAK(core->nodes[slot].first, CLUSTER_PODS, "entries are on nodes, the nodes list");
+	BREAK(core->nodes[empty].first, reserved, "entries are on nodes, the nodes list");
+	BREAK(core->nodes[empty].first, LEDGER.free_head, "entries are on nodes, the nodes list");
+	BREAK(ENTRY(shared).node_next, FROND_NONE, "entries are on nodes, the nodes list");
+	BREAK(ENTRY(shared).node_next, shared, "entries are on nodes, the nodes list"); /* a loop */
+	BREAK(ENTRY(shared).node_next, reserved, "entries are on nodes, the nodes list");
+	BREAK(core->nodes[empty].first, CLUSTER_PODS, "lists entries without end or out of range");
+	BREAK(ENTRY(shared).node_prev, other, "that is not there");
+	BREAK(ENTRY(other).node_prev, FROND_NONE, "that is not there");
 }
 
 static void test_keys_and_lists_of_the_ledger(void)
 {
 	BREAK(ENTRY(reserved).pod.lo, 12345, "is not found by its key");
 	BREAK(ENTRY(reserved).pod, ENTRY(bound).pod, "is not found by its key");
-	BREAK(LEDGER.used, 5, "the ledger counts 5 entries, there are 6");
-	BREAK(LEDGER.used, 7, "the ledger counts 7 entries, there are 6");
-	BREAK(LEDGER.free_head, FROND_NONE, "there are 6 and 0 free of 512");
-	BREAK(ENTRY(LEDGER.free_head).chain, LEDGER.free_head, "there are 6 and 513 free of 512"); /* a loop */
-	BREAK(ENTRY(counted).hold, HOLD_FREE, "the ledger counts 6 entries, there are 5");
+	BREAK(LEDGER.used, 8, "the ledger counts 8 entries, there are 9");
+	BREAK(LEDGER.used, 10, "the ledger counts 10 entries, there are 9");
+	BREAK(LEDGER.free_head, FROND_NONE, "there are 9 and 0 free of 10");
+	BREAK(LEDGER.fresh, 11, "there are 9 and 1 free of 11");
+	BREAK(LEDGER.cap, 9, "there are 9 and 1 free of 10");
+	BREAK(ENTRY(LEDGER.free_head).chain, LEDGER.free_head, "there are 9 and 513 free of 10"); /* a loop */
+	BREAK(ENTRY(idle).hold, HOLD_FREE, "the ledger counts 9 entries, there are 8");
 	for (uint32_t i = 0; i <= LEDGER.bucket_mask; i++)
 		if (LEDGER.bucket[i] == reserved)
 			BREAK(LEDGER.bucket[i], FROND_NONE, "is not found by its key");
 }
 
-static void test_reservations_are_in_gangs(void)
-{
-	BREAK(ENTRY(reserved).gang, FROND_NONE, "is reserved in no gang");
-	BREAK(ENTRY(counted).hold, HOLD_RESERVED, "is reserved in no gang");
-}
+/* ---- gangs ------------------------------------------------------------------------------------------------------ */
 
-static void test_lists_and_counts_of_gangs(void)
+static void test_counts_of_gangs(void)
 {
 	struct gangs *gangs = &core->gangs;
-	struct gang *gang = &gangs->gangs[ENTRY(reserved).gang];
+	struct gang *gang = &gangs->gangs[ENTRY(reserved).gang], *half = &gangs->gangs[ENTRY(bound).gang];
 	BREAK(gang->members, 2, "counts 2 members");
 	BREAK(gang->members, 4, "counts 4 members");
 	BREAK(gang->missing, 2, "2 missing, it has 3 and 3");
+	BREAK(gang->bound, 1, "counts 1 bound members, it has 0");
+	BREAK(half->bound, 0, "counts 0 bound members, it has 1");
+	BREAK(half->min_member, 1, "counts 1 bound members, it has 1"); /* bound enough, but never whole */
 	BREAK(gang->key.hi, 1, "counts 3 members");
-	BREAK(gang->first, FROND_NONE, "entries are in gangs");
-	BREAK(gang->first, bound, "that is not its own");
-	BREAK(gang->first, CLUSTER_PODS, "lists an entry out of range");
 	BREAK(gangs->used, 3, "entries are in gangs");
+	BREAK(gangs->timed, 0, "1 gangs have a deadline, 0 are counted");
+	BREAK(gang->deadline_ms, 0, "0 gangs have a deadline, 1 are counted");
+	BREAK(half->deadline_ms, 7, "2 gangs have a deadline, 1 are counted");
 	BREAK(ENTRY(reserved).arrived, true, "3 missing, it has 3 and 2");
 	BREAK(ENTRY(reserved).hold, HOLD_BOUND, "3 missing, it has 3 and 2");
+	for (uint32_t i = 0; i <= gangs->bucket_mask; i++)
+		if (gangs->bucket[i] == ENTRY(reserved).gang)
+			BREAK(gangs->bucket[i], FROND_NONE, "counts 3 members");
+}
+
+static void test_lists_of_gangs(void)
+{
+	struct gang *gang = &core->gangs.gangs[ENTRY(reserved).gang];
+	BREAK(core->gangs.gangs[ENTRY(bound).gang].first, FROND_NONE, "5 entries are in gangs, the gangs list 3");
+	BREAK(gang->first, FROND_NONE, "0 gangs have a deadline, 1 are counted");
+	BREAK(gang->first, bound, "that is not its own");
+	BREAK(gang->first, CLUSTER_PODS, "lists an entry out of range");
 	BREAK(ENTRY(bound).gang, ENTRY(reserved).gang, "that is not its own");
 	BREAK(ENTRY(bound).gang, FROND_NONE, "that is not its own");
 	BREAK(ENTRY(gang->first).gang_prev, bound, "that is not its own");
@@ -160,6 +195,8 @@ static void test_lists_and_counts_of_gangs(void)
 	BREAK(ENTRY(gang->first).gang_next, gang->first, "that is not its own"); /* a loop */
 	BREAK(ENTRY(counted).gang, ENTRY(reserved).gang, "6 entries are in gangs, the gangs list 5");
 }
+
+/* ---- the fabric ------------------------------------------------------------------------------------------------- */
 
 static void test_order_of_the_fabric(void)
 {
@@ -171,7 +208,7 @@ static void test_order_of_the_fabric(void)
 	BREAK(fabric->position[c->limits.nodes - 1], 0, "9 nodes are there, 9 are in the fabric");
 	BREAK(fabric->node_count, 8, "9 nodes are there, 8 are in the fabric");
 	BREAK(core->nodes[c->limits.nodes - 1].present, true, "10 nodes are there, 9 are in the fabric");
-	BREAK(core->nodes[slot_of(c, "stray")].present, false, "position 8 and its node disagree");
+	BREAK(core->nodes[slot_of(c, "node-8")].present, false, "position 7 and its node disagree");
 }
 
 static void test_leaves_and_spines_of_the_fabric(void)
@@ -188,6 +225,38 @@ static void test_leaves_and_spines_of_the_fabric(void)
 	BREAK(fabric->spine_start[2], 3, "leaf 3 is under the wrong spine");
 	BREAK(fabric->leaf_count, 3, "position 6 is in the wrong leaf");
 	BREAK(fabric->spine_count, 1, "leaf 2 is under the wrong spine");
+}
+
+static void test_sums_of_leaves_and_spines(void)
+{
+	struct fabric *fabric = &core->fabric;
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
+		struct leaf_sum *sum = &fabric->leaf[leaf];
+		for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
+			BREAK(sum->at_least[i], (uint16_t)(sum->at_least[i] + 1),
+			      "counts other GPUs than its nodes have");
+		BREAK(sum->free, sum->free + 1, "counts other GPUs than its nodes have");
+		BREAK(sum->used, sum->used - 1, "counts other GPUs than its nodes have");
+		BREAK(sum->total, sum->total + 8, "counts other GPUs than its nodes have");
+		BREAK(sum->odd, (uint16_t)(sum->odd + 1), "counts other GPUs than its nodes have");
+		BREAK(fabric->leaf_kind[leaf], FROND_NONE, "counts other GPUs than its nodes have");
+	}
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		struct spine_sum *sum = &fabric->spine[spine];
+		for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
+			BREAK(sum->at_least[i], sum->at_least[i] - 1, "counts other nodes than its leaves");
+		BREAK(sum->touched, sum->touched + 1, "touched nodes, it has");
+	}
+}
+
+static void test_nodes_that_say_something_else_than_their_leaf_has_counted(void)
+{
+	struct node *node = &core->nodes[slot_of(c, "node-8")]; /* cordoned, and otherwise free */
+	BREAK(node->flags, 0, "counts other GPUs than its nodes have");
+	BREAK(node->gpus, 7, "says 8 GPUs are free, it has 7");
+	BREAK(node->unhealthy, 1, "says 8 GPUs are free, it has 7");
+	BREAK(node->free, 7, "says 7 GPUs are free, it has 8");
+	BREAK(node->topology, 0, "counts other GPUs than its nodes have");
 }
 
 static void test_the_sentence_is_cut_where_the_buffer_ends(void)
@@ -209,15 +278,17 @@ int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(test_a_healthy_state_passes_and_so_does_an_empty_one);
-	RUN_TEST(test_masks_of_nodes);
-	RUN_TEST(test_owners_of_gpus);
+	RUN_TEST(test_masks_and_counts_of_nodes);
+	RUN_TEST(test_a_gpu_has_one_owner);
 	RUN_TEST(test_entries_that_hold_what_they_should_not);
-	RUN_TEST(test_a_node_that_is_gone_holds_nothing);
+	RUN_TEST(test_lists_of_nodes);
 	RUN_TEST(test_keys_and_lists_of_the_ledger);
-	RUN_TEST(test_reservations_are_in_gangs);
-	RUN_TEST(test_lists_and_counts_of_gangs);
+	RUN_TEST(test_counts_of_gangs);
+	RUN_TEST(test_lists_of_gangs);
 	RUN_TEST(test_order_of_the_fabric);
 	RUN_TEST(test_leaves_and_spines_of_the_fabric);
+	RUN_TEST(test_sums_of_leaves_and_spines);
+	RUN_TEST(test_nodes_that_say_something_else_than_their_leaf_has_counted);
 	RUN_TEST(test_the_sentence_is_cut_where_the_buffer_ends);
 	return UNITY_END();
 }

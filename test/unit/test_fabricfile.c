@@ -379,7 +379,7 @@ static void test_a_bad_matrix_is_refused(void)
 	refused(MODEL("name: m, gpus: 2, links: [[0,1],[1,5]]"), 2,
 		"models[0].links[1][1]: must be 0, a GPU has no link to itself, got 5");
 	refused(MODEL("name: m, gpus: 1, links: [[-1]]"), 2,
-		"models[0].links[0][0]: must be between 0 and 1000000, got -1");
+		"models[0].links[0][0]: must be between 0 and 65535, got -1");
 	refused(MODEL("name: m, gpus: 1, links: [0]"), 2, "models[0].links[0]: must be a list, got a single value");
 	refused(MODEL("name: m, gpus: 1, links: 0"), 2, "models[0].links: must be a list, got a single value");
 	refused(MODEL("name: m, gpus: 1"), 2, "models[0].links: is missing");

@@ -22,10 +22,13 @@ void tearDown(void)
 
 static void test_the_version_and_the_limits_are_what_callers_compiled_in(void)
 {
-	TEST_ASSERT_EQUAL_UINT32(1, FROND_ABI_VERSION);
+	TEST_ASSERT_EQUAL_UINT32(2, FROND_ABI_VERSION);
 	TEST_ASSERT_EQUAL_UINT32(16, FROND_GPUS_MAX);
 	TEST_ASSERT_EQUAL_UINT32(131072, FROND_NODES_MAX);
 	TEST_ASSERT_EQUAL_UINT32(16384, FROND_MEMBERS_MAX);
+	TEST_ASSERT_EQUAL_UINT32(65535, FROND_LEAF_NODES);
+	TEST_ASSERT_EQUAL_UINT32(256, FROND_TOPOLOGIES);
+	TEST_ASSERT_EQUAL_UINT32(4096, FROND_CANDIDATES);
 	TEST_ASSERT_EQUAL_UINT32(253, FROND_NAME_MAX);
 	TEST_ASSERT_EQUAL_UINT32(4096, FROND_VALUE_MAX);
 	TEST_ASSERT_EQUAL_UINT32(512, FROND_TEXT_MAX);
@@ -44,23 +47,30 @@ static void test_the_numbers_of_codes_and_enums_stay(void)
 	TEST_ASSERT_EQUAL_INT(6, FROND_BROKEN);
 	TEST_ASSERT_EQUAL_INT(1, FROND_NODE_CORDONED);
 	TEST_ASSERT_EQUAL_INT(2, FROND_NODE_DOWN);
+	TEST_ASSERT_EQUAL_INT(1, FROND_POD_BUDGETED);
 	TEST_ASSERT_EQUAL_INT(1, FROND_PLACED);
 	TEST_ASSERT_EQUAL_INT(2, FROND_WAITS);
 	TEST_ASSERT_EQUAL_INT(3, FROND_NEVER);
 	TEST_ASSERT_EQUAL_INT(4, FROND_REFUSED);
 	TEST_ASSERT_EQUAL_INT(0, FROND_RULE_NONE);
 	TEST_ASSERT_EQUAL_INT(1, FROND_RULE_SINGLE_NODE);
-	TEST_ASSERT_EQUAL_INT(2, FROND_RULE_SAME_LEAF);
-	TEST_ASSERT_EQUAL_INT(3, FROND_RULE_COMPLETE_LEAF);
-	TEST_ASSERT_EQUAL_INT(4, FROND_RULE_ADJACENT_LEAVES);
-	TEST_ASSERT_EQUAL_INT(5, FROND_RULE_ADJACENT_SPINES);
+	TEST_ASSERT_EQUAL_INT(2, FROND_RULE_NVLINK_DOMAIN);
+	TEST_ASSERT_EQUAL_INT(3, FROND_RULE_SAME_LEAF);
+	TEST_ASSERT_EQUAL_INT(4, FROND_RULE_COMPLETE_LEAF);
+	TEST_ASSERT_EQUAL_INT(5, FROND_RULE_ADJACENT_LEAVES);
+	TEST_ASSERT_EQUAL_INT(6, FROND_RULE_ADJACENT_SPINES);
 	TEST_ASSERT_EQUAL_INT(1, FROND_PLAN_RELAXED);
 	TEST_ASSERT_EQUAL_INT(2, FROND_PLAN_SHAPELESS);
 	TEST_ASSERT_EQUAL_INT(4, FROND_PLAN_UNKNOWN_DOMAIN);
 	TEST_ASSERT_EQUAL_INT(8, FROND_PLAN_NO_TOPOLOGY);
-	TEST_ASSERT_EQUAL_INT(16, FROND_PLAN_INEXACT);
+	TEST_ASSERT_EQUAL_INT(16, FROND_PLAN_BOUNDED);
 	TEST_ASSERT_EQUAL_INT(1, FROND_HOLD);
 	TEST_ASSERT_EQUAL_INT(2, FROND_GO);
+	TEST_ASSERT_EQUAL_INT(1, FROND_GANG_GATHERING);
+	TEST_ASSERT_EQUAL_INT(2, FROND_GANG_PLANNED);
+	TEST_ASSERT_EQUAL_INT(3, FROND_GANG_RESERVED);
+	TEST_ASSERT_EQUAL_INT(4, FROND_GANG_BOUND);
+	TEST_ASSERT_EQUAL_INT(5, FROND_GANG_DEGRADED);
 }
 
 static void test_the_small_records_lie_as_they_did(void)
@@ -78,13 +88,14 @@ static void test_the_small_records_lie_as_they_did(void)
 	AT(0, frond_limits, nodes);
 	AT(4, frond_limits, pods);
 	AT(8, frond_limits, text_bytes);
-	AT(12, frond_limits, reserved);
-	SIZE(8, frond_place);
-	AT(0, frond_place, slot);
-	AT(4, frond_place, gpu_mask);
+	AT(12, frond_limits, table_bytes);
 	SIZE(4, frond_room);
 	AT(0, frond_room, today);
 	AT(2, frond_room, ever);
+	SIZE(16, frond_place);
+	AT(0, frond_place, slot);
+	AT(4, frond_place, gpu_mask);
+	AT(8, frond_place, ring);
 }
 
 static void test_args_lie_as_they_did(void)
@@ -96,28 +107,35 @@ static void test_args_lie_as_they_did(void)
 	AT(16, frond_args, resources);
 }
 
-static void test_nodes_and_pods_lie_as_they_did(void)
+static void test_nodes_topologies_and_pods_lie_as_they_did(void)
 {
-	SIZE(32, frond_node);
+	SIZE(40, frond_node);
 	AT(0, frond_node, slot);
 	AT(4, frond_node, gpus);
 	AT(8, frond_node, unhealthy_mask);
 	AT(12, frond_node, flags);
 	AT(16, frond_node, uplink_gbps);
-	AT(20, frond_node, reserved);
+	AT(20, frond_node, topology);
 	AT(24, frond_node, name);
-	SIZE(56, frond_pod);
+	AT(32, frond_node, model);
+	SIZE(532, frond_topology);
+	AT(0, frond_topology, gpus);
+	AT(4, frond_topology, numa);
+	AT(20, frond_topology, link_gbps);
+	SIZE(64, frond_pod);
 	AT(0, frond_pod, pod);
 	AT(16, frond_pod, slot);
 	AT(20, frond_pod, gpus);
 	AT(24, frond_pod, allocated);
 	AT(32, frond_pod, name);
 	AT(40, frond_pod, gang);
+	AT(56, frond_pod, rank);
+	AT(60, frond_pod, flags);
 }
 
 static void test_requests_and_members_lie_as_they_did(void)
 {
-	SIZE(56, frond_request);
+	SIZE(80, frond_request);
 	AT(0, frond_request, gang);
 	AT(16, frond_request, members);
 	AT(20, frond_request, min_member);
@@ -126,6 +144,10 @@ static void test_requests_and_members_lie_as_they_did(void)
 	AT(40, frond_request, only_slot);
 	AT(44, frond_request, annotations);
 	AT(48, frond_request, name);
+	AT(56, frond_request, deadline_ms);
+	AT(64, frond_request, priority);
+	AT(68, frond_request, reserved);
+	AT(72, frond_request, claim);
 	SIZE(32, frond_member);
 	AT(0, frond_member, pod);
 	AT(16, frond_member, rank);
@@ -134,7 +156,7 @@ static void test_requests_and_members_lie_as_they_did(void)
 	AT(28, frond_member, reserved);
 }
 
-static void test_plans_lie_as_they_did(void)
+static void test_plans_and_gangs_lie_as_they_did(void)
 {
 	SIZE(40, frond_plan);
 	AT(0, frond_plan, generation);
@@ -146,11 +168,45 @@ static void test_plans_lie_as_they_did(void)
 	AT(28, frond_plan, runs);
 	AT(32, frond_plan, nodes);
 	AT(36, frond_plan, wait_ms);
+	SIZE(40, frond_gang);
+	AT(0, frond_gang, state);
+	AT(4, frond_gang, min_member);
+	AT(8, frond_gang, members);
+	AT(12, frond_gang, arrived);
+	AT(16, frond_gang, bound);
+	AT(20, frond_gang, lost);
+	AT(24, frond_gang, priority);
+	AT(28, frond_gang, reserved);
+	AT(32, frond_gang, deadline_ms);
+}
+
+static void test_moves_and_victims_lie_as_they_did(void)
+{
+	SIZE(40, frond_move);
+	AT(0, frond_move, pod);
+	AT(16, frond_move, rank);
+	AT(20, frond_move, from);
+	AT(24, frond_move, to);
+	AT(28, frond_move, gpu_mask);
+	AT(32, frond_move, ring);
+	SIZE(16, frond_moves);
+	AT(0, frond_moves, outcome);
+	AT(4, frond_moves, flags);
+	AT(8, frond_moves, count);
+	AT(12, frond_moves, lower_bound);
+	SIZE(64, frond_victims);
+	AT(0, frond_victims, outcome);
+	AT(4, frond_victims, count);
+	AT(8, frond_victims, budgets);
+	AT(12, frond_victims, priority);
+	AT(16, frond_victims, gangs);
+	AT(20, frond_victims, gpus);
+	AT(24, frond_victims, plan);
 }
 
 static void test_stats_lie_as_they_did(void)
 {
-	SIZE(112, frond_stats);
+	SIZE(128, frond_stats);
 	AT(0, frond_stats, generation);
 	AT(8, frond_stats, nodes);
 	AT(12, frond_stats, nodes_without_leaf);
@@ -169,13 +225,15 @@ static void test_stats_lie_as_they_did(void)
 	AT(72, frond_stats, waiting);
 	AT(80, frond_stats, refused);
 	AT(88, frond_stats, relaxed);
-	AT(96, frond_stats, inexact);
-	AT(104, frond_stats, conflicts);
+	AT(96, frond_stats, bounded);
+	AT(104, frond_stats, steps);
+	AT(112, frond_stats, expired);
+	AT(120, frond_stats, conflicts);
 }
 
 static void test_the_table_lies_as_it_did(void)
 {
-	SIZE(176, frond_abi);
+	SIZE(248, frond_abi);
 	AT(0, frond_abi, version);
 	AT(4, frond_abi, size);
 	AT(8, frond_abi, args);
@@ -183,22 +241,31 @@ static void test_the_table_lies_as_it_did(void)
 	AT(24, frond_abi, size_of);
 	AT(32, frond_abi, create);
 	AT(40, frond_abi, node_put);
-	AT(48, frond_abi, node_remove);
-	AT(56, frond_abi, pod_put);
-	AT(64, frond_abi, plan);
-	AT(72, frond_abi, order);
-	AT(80, frond_abi, reserve);
-	AT(88, frond_abi, permit);
-	AT(96, frond_abi, confirm);
-	AT(104, frond_abi, release);
-	AT(112, frond_abi, release_gang);
-	AT(120, frond_abi, binding);
-	AT(128, frond_abi, stats);
-	AT(136, frond_abi, problems);
-	AT(144, frond_abi, map);
-	AT(152, frond_abi, dump);
-	AT(160, frond_abi, check);
-	AT(168, frond_abi, code_text);
+	AT(48, frond_abi, topology_put);
+	AT(56, frond_abi, node_remove);
+	AT(64, frond_abi, pod_put);
+	AT(72, frond_abi, plan);
+	AT(80, frond_abi, order);
+	AT(88, frond_abi, reserve);
+	AT(96, frond_abi, gang_put);
+	AT(104, frond_abi, gang_get);
+	AT(112, frond_abi, permit);
+	AT(120, frond_abi, confirm);
+	AT(128, frond_abi, release);
+	AT(136, frond_abi, release_gang);
+	AT(144, frond_abi, tick);
+	AT(152, frond_abi, what_if);
+	AT(160, frond_abi, undo);
+	AT(168, frond_abi, recover);
+	AT(176, frond_abi, defrag);
+	AT(184, frond_abi, victims);
+	AT(192, frond_abi, binding);
+	AT(200, frond_abi, stats);
+	AT(208, frond_abi, problems);
+	AT(216, frond_abi, map);
+	AT(224, frond_abi, dump);
+	AT(232, frond_abi, check);
+	AT(240, frond_abi, code_text);
 }
 
 static void test_the_table_says_its_version_and_size_and_has_no_hole(void)
@@ -221,9 +288,10 @@ int main(void)
 	RUN_TEST(test_the_numbers_of_codes_and_enums_stay);
 	RUN_TEST(test_the_small_records_lie_as_they_did);
 	RUN_TEST(test_args_lie_as_they_did);
-	RUN_TEST(test_nodes_and_pods_lie_as_they_did);
+	RUN_TEST(test_nodes_topologies_and_pods_lie_as_they_did);
 	RUN_TEST(test_requests_and_members_lie_as_they_did);
-	RUN_TEST(test_plans_lie_as_they_did);
+	RUN_TEST(test_plans_and_gangs_lie_as_they_did);
+	RUN_TEST(test_moves_and_victims_lie_as_they_did);
 	RUN_TEST(test_stats_lie_as_they_did);
 	RUN_TEST(test_the_table_lies_as_it_did);
 	RUN_TEST(test_the_table_says_its_version_and_size_and_has_no_hole);

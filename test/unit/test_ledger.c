@@ -7,21 +7,32 @@
 enum { NODES = 3, PODS = 5 };
 
 static struct node nodes[NODES];
+static struct undo undo;
+static struct fabric fabric;
 static struct ledger ledger;
 static void *mem;
 
+static void layout(struct arena *arena)
+{
+	undo_layout(&undo, arena, PODS);
+	fabric_layout(&fabric, arena, &undo, NODES);
+	ledger_layout(&ledger, arena, &undo, &fabric, nodes, PODS);
+}
+
+/* No tree: the nodes are in no leaf. What their leaves count is test_fabric.c's. */
 void setUp(void)
 {
 	struct arena arena = {.base = NULL};
-	memset(&ledger, 0, sizeof ledger);
-	memset(nodes, 0, sizeof nodes);
-	ledger_layout(&ledger, &arena, nodes, NODES, PODS);
+	undo = (struct undo){.depth = 0};
+	fabric = (struct fabric){.node_count = 0};
+	ledger = (struct ledger){.cap = 0};
+	layout(&arena);
 	mem = calloc(1, arena.used);
 	TEST_ASSERT_NOT_NULL(mem);
 	arena = (struct arena){.base = mem};
-	ledger_layout(&ledger, &arena, nodes, NODES, PODS);
+	layout(&arena);
 	for (uint32_t slot = 0; slot < NODES; slot++)
-		nodes[slot] = (struct node){.present = true, .gpus = 8};
+		nodes[slot] = (struct node){.present = true, .gpus = 8, .first = FROND_NONE};
 }
 
 void tearDown(void)
@@ -40,7 +51,7 @@ static uint32_t enter(uint64_t pod, uint32_t slot, uint32_t mask, uint32_t by_co
 
 static uint32_t owner(uint32_t slot, uint32_t gpu)
 {
-	return ledger.owner[slot * FROND_GPUS_MAX + gpu];
+	return ledger_owner(&ledger, slot, gpu);
 }
 
 static void test_a_pod_holds_its_devices_until_it_leaves(void)
@@ -149,6 +160,46 @@ static void test_keys_that_share_a_bucket_leave_in_any_order(void)
 	}
 }
 
+/* The node's entries as their pods' numbers, last come first. */
+static void listed(uint32_t slot, const uint64_t *pods, uint32_t count)
+{
+	uint32_t at = nodes[slot].first, previous = FROND_NONE;
+	for (uint32_t i = 0; i < count; i++) {
+		TEST_ASSERT_NOT_EQUAL(FROND_NONE, at);
+		TEST_ASSERT_EQUAL_UINT64(pods[i], ledger.entries[at].pod.lo);
+		TEST_ASSERT_EQUAL_UINT32(previous, ledger.entries[at].node_prev);
+		previous = at;
+		at = ledger.entries[at].node_next;
+	}
+	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, at);
+}
+
+static void test_a_node_lists_those_who_hold_something_there(void)
+{
+	enter(1, 0, 0x01, 0);
+	uint32_t middle = enter(2, 0, 0x02, 0);
+	uint32_t last = enter(3, 0, 0, 1);
+	enter(4, 1, 0x01, 0);
+	enter(5, FROND_NONE, 0, 0);
+	listed(0, (const uint64_t[]){3, 2, 1}, 3);
+	listed(1, (const uint64_t[]){4}, 1);
+	listed(2, NULL, 0);
+	ledger_leave(&ledger, middle);
+	listed(0, (const uint64_t[]){3, 1}, 2);
+	ledger_leave(&ledger, last);
+	listed(0, (const uint64_t[]){1}, 1);
+	ledger_leave(&ledger, ledger_find(&ledger, (struct frond_key){7, 1}));
+	listed(0, NULL, 0);
+	TEST_ASSERT_EQUAL_UINT32(2, ledger.used);
+}
+
+static void test_whoever_holds_by_count_owns_no_gpu(void)
+{
+	enter(1, 0, 0, 8);
+	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
+		TEST_ASSERT_EQUAL_UINT32(FROND_NONE, owner(0, gpu));
+}
+
 static void test_sixteen_gpus_fit_and_the_last_node_has_its_own(void)
 {
 	nodes[NODES - 1].gpus = FROND_GPUS_MAX;
@@ -179,6 +230,8 @@ int main(void)
 	RUN_TEST(test_a_member_without_gpus_has_an_entry_and_no_node);
 	RUN_TEST(test_the_ledger_takes_exactly_its_limit_and_then_refuses);
 	RUN_TEST(test_keys_that_share_a_bucket_leave_in_any_order);
+	RUN_TEST(test_a_node_lists_those_who_hold_something_there);
+	RUN_TEST(test_whoever_holds_by_count_owns_no_gpu);
 	RUN_TEST(test_sixteen_gpus_fit_and_the_last_node_has_its_own);
 	RUN_TEST(test_a_node_without_gpus_has_none_free);
 	return UNITY_END();

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random calls of the table against a simple model of what they mean: who owns which GPU, pod by pod. After each call
- * the code it returned, the masks of every node, the owners, the numbers and the references to names are compared, and
- * the invariant checker runs.
+ * Random calls of the table against a simple model of what they mean: who owns which GPU, pod by pod, and what each gang
+ * was promised. After each call the code it returned, the masks of every node, the owners, the gangs, the numbers and the
+ * references to names are compared, and the invariant checker runs; a call that was refused has left the dump as it was,
+ * and so has undo(). Clusters are small and change every few hundred calls.
  *
- * FROND_SEED: the seed. FROND_MODEL_STEPS: how many calls (20,000).
+ * The number of calls is the first argument or FROND_MODEL_CALLS (30,000); FROND_SEED is the seed.
  */
 #include "cluster.h"
 #include "dice.h"
 #include "text/engine.h"
 
-enum { NODES = 12, PODS = 80, GANGS = 10, LEDGER = 40, MEMBERS = 5, NOBODY = -1 };
+enum { NODES = 24, PODS = 80, GANGS = 10, LEDGER = 64, MEMBERS = 5, DEPTH = 3, EPISODE = 500, NOBODY = -1 };
 enum { FREE, RESERVED, BOUND };
 
 struct model_node {
@@ -28,16 +29,30 @@ struct model_pod {
 	bool arrived, named;
 };
 
-static struct {
+struct model_gang {
+	bool gone;
+	uint32_t min_member;
+	int32_t priority;
+	int64_t deadline_ms;
+};
+
+struct model { /* what undo() brings back */
 	struct model_node node[NODES];
 	struct model_pod pod[PODS];
-	bool gone[GANGS];
-	uint64_t conflicts, plans;
-} m;
+	struct model_gang gang[GANGS];
+	uint64_t conflicts;
+};
+
+static struct model m, saved[DEPTH];
+static char dumps[DEPTH][CLUSTER_TEXT], last[CLUSTER_TEXT]; /* before each what-if, and after the last call */
+static uint32_t depth, nodes, ledger;
+static uint64_t plans, expired;
+static int64_t now_ms;
+static bool refused; /* the call was, so nothing may have changed */
 
 static struct cluster *c;
-static uint64_t step;
-static uint32_t booked, stale, full, moved;
+static uint64_t step, calls_wanted;
+static uint32_t booked, stale, full, moved, bad, undone, late, learnt;
 
 void setUp(void)
 {
@@ -47,7 +62,7 @@ void setUp(void)
 void tearDown(void)
 {
 	if (Unity.CurrentTestFailed)
-		printf("in step %llu\n", (unsigned long long)step);
+		printf("in call %llu\n", (unsigned long long)step);
 	cluster_free(c);
 }
 
@@ -59,6 +74,20 @@ static struct frond_key pod_key(uint32_t pod)
 static struct frond_key gang_key(uint32_t gang)
 {
 	return (struct frond_key){0x200, gang + 1};
+}
+
+/* Every call ends here: refused calls are counted and must not have changed anything. */
+static bool went(int32_t expected, int32_t code)
+{
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(expected, code, c->text);
+	refused = code != FROND_OK;
+	return !refused;
+}
+
+/* Cluster state may not change inside a what-if. */
+static int32_t outside(int32_t expected)
+{
+	return depth > 0 && expected == FROND_OK ? FROND_BAD : expected;
 }
 
 /* ---- what the model means --------------------------------------------------------------------------------------- */
@@ -106,16 +135,23 @@ static bool gang_lives(int gang)
 	return false;
 }
 
+static void gang_leave(uint32_t pod)
+{
+	int gang = m.pod[pod].gang;
+	m.pod[pod].gang = NOBODY;
+	if (gang != NOBODY && !gang_lives(gang))
+		m.gang[gang] = (struct model_gang){.min_member = 1};
+}
+
 static void model_release(uint32_t pod)
 {
 	struct model_pod *mine = &m.pod[pod];
 	for (uint32_t gpu = 0; mine->slot != FROND_NONE && gpu < FROND_GPUS_MAX; gpu++)
 		if (m.node[mine->slot].owner[gpu] == (int)pod)
 			m.node[mine->slot].owner[gpu] = NOBODY;
-	int gang = mine->gang;
+	mine->hold = FREE;
+	gang_leave(pod);
 	*mine = (struct model_pod){.hold = FREE, .gang = NOBODY};
-	if (gang != NOBODY && !gang_lives(gang))
-		m.gone[gang] = false;
 }
 
 static void model_enter(uint32_t pod, int hold, uint32_t slot, uint32_t gpus, uint32_t mask, int gang)
@@ -133,50 +169,116 @@ static void model_enter(uint32_t pod, int hold, uint32_t slot, uint32_t gpus, ui
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
+/* One of a few link tables of a node with so many GPUs, as a report would give it; FROND_NONE: none. */
+static uint32_t report(uint32_t gpus)
+{
+	struct frond_topology topology = {.gpus = gpus};
+	uint32_t id = FROND_NONE, gbps = 25 * below(3);
+	if (gpus > 8 || percent(70))
+		return FROND_NONE;
+	for (uint32_t i = 0; i < gpus; i++)
+		for (uint32_t j = 0; j < gpus; j++)
+			if (i != j && (i ^ j) < 4)
+				topology.link_gbps[i][j] = (uint16_t)gbps;
+	int32_t code = abi->topology_put(c->engine, &topology, &id, c->text, CLUSTER_TEXT - 1, &c->len);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+	return id;
+}
+
 static void do_node_put(void)
 {
 	static const uint32_t sizes[] = {0, 2, 4, 8, 8, 8, 16};
-	static const char *const leaf_names[] = {"l1", "l2", "l3", "l4", NULL, ""};
-	static const char *const spine_names[] = {"s1", "s2", "l1", NULL, "s1", "s2"};
-	uint32_t slot = below(NODES);
+	static const char *const leaf_names[] = {"l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", NULL, ""};
+	static const char *const spine_names[] = {"s1", "s2", "s3", "s4", "l1", NULL};
+	static const char tier0[] = "fabric.topograph.run/tier-0", tier1[] = "fabric.topograph.run/tier-1";
+	uint32_t slot = below(nodes);
 	struct model_node *node = &m.node[slot], next = *node;
-	char name[16];
-	snprintf(name, sizeof name, "n%u%s", (unsigned)slot, percent(5) ? "x" : "");
+	char in[256];
+	int name = snprintf(in, sizeof in, "n%u%s", (unsigned)slot, percent(5) ? "x" : "");
 	if (!node->present || percent(10))
 		next.gpus = sizes[below(7)];
 	next.unhealthy = percent(20) ? below(1u << next.gpus) : 0;
 	next.flags = percent(15) ? 1 + below(3) : 0;
-	const char *leaf = leaf_names[percent(80) ? slot / 3 : below(6)],
+	const char *leaf = leaf_names[percent(85) ? slot / 3 : below(10)],
 		   *spine = spine_names[percent(90) ? slot / 6 : below(6)];
 	next.labels = (leaf != NULL && *leaf != 0) + (spine != NULL && *spine != 0);
 	next.present = true;
-	if (percent(5)) { /* one that must be refused */
-		TEST_ASSERT_EQUAL_INT32(FROND_BAD, node_try(c, slot, name, 17, 0, 0, 0, leaf, spine));
+	struct frond_pair pairs[2] = {{{0, 0}, {0, 0}}};
+	uint32_t labels = 0, at = (uint32_t)name, leaf_len = leaf == NULL ? 0 : (uint32_t)strlen(leaf);
+	if (leaf != NULL)
+		pairs[labels++] = (struct frond_pair){{at, sizeof tier0 - 1}, {at + sizeof tier0 - 1, leaf_len}};
+	at += (uint32_t)snprintf(in + at, sizeof in - at, "%s%s", tier0, leaf == NULL ? "" : leaf);
+	if (spine != NULL)
+		pairs[labels++] =
+			(struct frond_pair){{at, sizeof tier1 - 1}, {at + sizeof tier1 - 1, (uint32_t)strlen(spine)}};
+	at += (uint32_t)snprintf(in + at, sizeof in - at, "%s%s", tier1, spine == NULL ? "" : spine);
+	struct frond_node record = {.slot = slot,
+				    .gpus = next.gpus,
+				    .unhealthy_mask = next.unhealthy,
+				    .flags = next.flags,
+				    .uplink_gbps = percent(20) ? 100 * below(4) : 0,
+				    .topology = report(next.gpus),
+				    .name = {0, (uint32_t)name}};
+	int32_t code = abi->node_put(c->engine, &record, pairs, labels, in, at, c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
+	if (!went(outside(FROND_OK), code))
 		return;
-	}
-	TEST_ASSERT_EQUAL_INT32_MESSAGE(
-		FROND_OK, node_try(c, slot, name, next.gpus, next.unhealthy, next.flags, 0, leaf, spine), c->text);
 	*node = next;
-	snprintf(c->nodes[slot].name, sizeof c->nodes[slot].name, "%s", name);
+	snprintf(c->nodes[slot].name, sizeof c->nodes[slot].name, "%.*s", name, in);
 }
 
 static void do_node_remove(void)
 {
-	uint32_t slot = below(NODES + 2);
-	bool known = slot < NODES && m.node[slot].present;
-	TEST_ASSERT_EQUAL_INT32(known ? FROND_OK : FROND_UNKNOWN, abi->node_remove(c->engine, slot));
-	for (uint32_t pod = 0; known && pod < PODS; pod++)
+	uint32_t slot = below(nodes + 2);
+	bool known = slot < nodes && m.node[slot].present;
+	if (!went(known ? outside(FROND_OK) : FROND_UNKNOWN, abi->node_remove(c->engine, slot)))
+		return;
+	for (uint32_t pod = 0; pod < PODS; pod++)
 		if (m.pod[pod].hold != FREE && m.pod[pod].slot == slot)
 			model_release(pod);
-	if (known)
-		m.node[slot].present = false;
+	m.node[slot].present = false;
+}
+
+/* The pod is what we know of it already, or learns nothing but that it is bound, its gang and its name. */
+static bool nothing_new(const struct model_pod *mine, uint32_t pod, uint32_t slot, uint32_t gpus, uint32_t mask)
+{
+	uint32_t have = 0;
+	if (mine->hold == FREE || mine->slot != slot || mine->gpus != gpus)
+		return false;
+	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
+		have |= m.node[slot].owner[gpu] == (int)pod ? 1u << gpu : 0;
+	return mask == 0 || ((have & ~mask) == 0 && (mask & ~have & ~held_mask(slot)) == 0);
+}
+
+/* Devices of a pod that was held by count become known, and nobody else has them: it learns them where it is. */
+static void learn_devices(struct model_pod *mine, uint32_t pod, uint32_t slot, uint32_t gpus, uint32_t mask)
+{
+	if (mine->hold == FREE || mine->slot != slot || mine->gpus != gpus || mask == 0 || mine->by_count == 0)
+		return;
+	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++) {
+		int owner = m.node[slot].owner[gpu];
+		if (mask >> gpu & 1 ? owner != NOBODY && owner != (int)pod : owner == (int)pod)
+			return;
+	}
+	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
+		if (mask >> gpu & 1)
+			m.node[slot].owner[gpu] = (int)pod;
+	mine->by_count = 0;
+	learnt++;
 }
 
 static void do_pod_put(void)
 {
-	uint32_t pod = below(PODS), slot = below(NODES), gpus = below(9), mask = 0;
+	uint32_t pod = below(PODS), slot = below(nodes), gpus = below(9), mask = 0;
 	struct model_pod *mine = &m.pod[pod];
-	if (mine->hold != FREE && mine->slot != FROND_NONE && percent(60)) { /* the watch sees what was planned */
+	if (mine->hold != FREE && mine->by_count > 0 && mine->slot != FROND_NONE && percent(70)) {
+		slot = mine->slot; /* by now it knows its devices */
+		gpus = mine->gpus;
+		for (uint32_t gpu = 0; gpu < m.node[slot].gpus; gpu++)
+			if ((uint32_t)__builtin_popcount(mask) < gpus && percent(80))
+				mask |= 1u << gpu;
+	} else if (mine->hold != FREE && mine->slot != FROND_NONE &&
+		   percent(60)) { /* the watch sees what was planned */
 		slot = mine->slot;
 		gpus = mine->gpus;
 		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX && percent(95); gpu++)
@@ -187,49 +289,42 @@ static void do_pod_put(void)
 	}
 	bool listed = mask != 0 && mask >> m.node[slot].gpus == 0 && (uint32_t)__builtin_popcount(mask) == gpus;
 	bool named = percent(50);
-	int gang = mine->hold != FREE ? mine->gang : percent(50) ? (int)below(GANGS) : NOBODY;
+	int gang = mine->hold != FREE && percent(80) ? mine->gang : percent(50) ? (int)below(GANGS) : NOBODY;
 	struct frond_key key = gang == NOBODY ? (struct frond_key){0, 0} : gang_key((uint32_t)gang);
 	int32_t code = pod_try(c, pod_key(pod), slot, gpus, allocated(c, slot, mask), named ? "ns/gang" : "", key);
-	if (!m.node[slot].present) {
-		TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, code);
+	bool no_room = depth == 0 && mine->hold == FREE && pods_held() == ledger;
+	full += no_room && m.node[slot].present;
+	if (!went(!m.node[slot].present ? FROND_UNKNOWN : no_room ? FROND_LIMIT : outside(FROND_OK), code))
 		return;
-	}
-	if (mine->hold == FREE && pods_held() == LEDGER) {
-		TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, code);
-		full++;
-		return;
-	}
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
-	uint32_t have = 0;
-	for (uint32_t gpu = 0; mine->hold != FREE && gpu < FROND_GPUS_MAX; gpu++)
-		have |= mine->slot == slot && m.node[slot].owner[gpu] == (int)pod ? 1u << gpu : 0;
-	bool same = mine->hold != FREE && mine->slot == slot && mine->gpus == gpus;
-	if (same && (!listed || have == mask || mine->hold == BOUND)) {
+	if (gang == NOBODY)
+		gang = mine->hold != FREE ? mine->gang : NOBODY; /* not said: it stays in the one it is in */
+	learn_devices(mine, pod, slot, gpus, listed ? mask : 0);
+	if (nothing_new(mine, pod, slot, gpus, listed ? mask : 0)) {
 		mine->hold = BOUND;
 		mine->arrived = true;
 		mine->named |= named;
+		if (gang != mine->gang) {
+			gang_leave(pod);
+			mine->gang = gang;
+		}
 		return;
 	}
 	moved += mine->hold != FREE;
-	bool gone = gang != NOBODY && m.gone[gang];
-	bool alone = mine->hold != FREE && gang != NOBODY;
-	for (uint32_t other = 0; alone && other < PODS; other++)
-		alone = other == pod || m.pod[other].hold == FREE || m.pod[other].gang != gang;
 	if (mine->hold != FREE)
-		model_release(pod);
+		model_release(pod); /* the last one takes its gang with it, and makes it anew */
 	model_enter(pod, BOUND, slot, gpus, listed ? mask : 0, gang);
 	m.pod[pod].named = named;
-	if (gang != NOBODY)
-		m.gone[gang] = gone && !alone; /* the last one took the gang with it, and made it anew */
 }
 
 static void fill_request(uint32_t gang, uint32_t members)
 {
 	c->request = (struct frond_request){.gang = gang_key(gang),
 					    .members = members,
-					    .min_member = members,
+					    .min_member = 1 + below(members),
 					    .only_slot = FROND_NONE,
-					    .age_ms = percent(50) ? 0 : 1000000};
+					    .age_ms = percent(50) ? 0 : 1000000,
+					    .priority = (int32_t)below(5) - 2,
+					    .deadline_ms = percent(50) ? 0 : now_ms + below(400)};
 	uint32_t size = 1 + below(8), next = below(PODS);
 	for (uint32_t i = 0; i < members; i++) {
 		next = (next + 1 + below(PODS / MEMBERS - 1)) % PODS;
@@ -262,7 +357,7 @@ static void check_places(void)
 		const struct frond_place *at = &c->places[i];
 		if (c->members[i].gpus == 0 || c->members[i].pinned_slot != FROND_NONE)
 			continue;
-		TEST_ASSERT_TRUE(at->slot < NODES && m.node[at->slot].present && m.node[at->slot].flags == 0);
+		TEST_ASSERT_TRUE(at->slot < nodes && m.node[at->slot].present && m.node[at->slot].flags == 0);
 		TEST_ASSERT_EQUAL_HEX32(0, at->gpu_mask & ~free_mask(at->slot));
 		TEST_ASSERT_EQUAL_HEX32(0, at->gpu_mask & taken[at->slot]);
 		TEST_ASSERT_EQUAL_UINT32(c->members[i].gpus, (uint32_t)__builtin_popcount(at->gpu_mask));
@@ -297,7 +392,7 @@ static bool bookable(void)
 			return false;
 		taken[at->slot] |= at->gpu_mask;
 	}
-	return fresh + pods_held() <= LEDGER;
+	return fresh + pods_held() <= ledger;
 }
 
 static void do_plan_and_reserve(void)
@@ -313,16 +408,17 @@ static void do_plan_and_reserve(void)
 	int32_t code = abi->plan(c->engine, &c->request, c->members, pairs, wishes, in_len, NULL, &c->plan, c->places,
 				 c->text, CLUSTER_TEXT - 1, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
-	m.plans++;
+	plans++;
 	if (c->plan.outcome != FROND_PLACED)
 		return;
 	check_places();
 	for (uint32_t i = 0; i < members && percent(10); i++) /* something else happens in between */
 		if (c->members[i].gpus > 0 && c->members[i].pinned_slot == FROND_NONE)
-			c->places[i].slot = below(NODES);
+			c->places[i].slot = below(nodes);
 	bool expected = bookable();
 	code = abi->reserve(c->engine, &c->request, c->members, c->places);
 	TEST_ASSERT_EQUAL(expected, code == FROND_OK);
+	refused = !expected;
 	stale += !expected;
 	booked += expected;
 	for (uint32_t i = 0; expected && i < members; i++) {
@@ -332,6 +428,11 @@ static void do_plan_and_reserve(void)
 		model_enter(pod_of(c->members[i].pod), RESERVED, slot, c->members[i].gpus,
 			    slot == FROND_NONE ? 0 : c->places[i].gpu_mask, (int)gang);
 	}
+	if (expected && gang_lives((int)gang)) {
+		m.gang[gang].min_member = c->request.min_member;
+		m.gang[gang].priority = c->request.priority;
+		m.gang[gang].deadline_ms = c->request.deadline_ms;
+	}
 }
 
 static void do_permit(void)
@@ -339,22 +440,21 @@ static void do_permit(void)
 	uint32_t pod = below(PODS), verdict = 0;
 	struct frond_key key = pod_key(pod);
 	int32_t code = abi->permit(c->engine, &key, &verdict);
-	TEST_ASSERT_EQUAL_INT32(m.pod[pod].hold == RESERVED ? FROND_OK : FROND_UNKNOWN, code);
-	if (code != FROND_OK)
+	if (!went(m.pod[pod].hold == RESERVED ? FROND_OK : FROND_UNKNOWN, code))
 		return;
 	m.pod[pod].arrived = true;
 	bool all = true;
 	for (uint32_t other = 0; other < PODS; other++)
 		all &= m.pod[other].hold != RESERVED || m.pod[other].gang != m.pod[pod].gang || m.pod[other].arrived;
-	m.gone[m.pod[pod].gang] |= all;
-	TEST_ASSERT_EQUAL_UINT32(m.gone[m.pod[pod].gang] ? FROND_GO : FROND_HOLD, verdict);
+	m.gang[m.pod[pod].gang].gone |= all;
+	TEST_ASSERT_EQUAL_UINT32(m.gang[m.pod[pod].gang].gone ? FROND_GO : FROND_HOLD, verdict);
 }
 
 static void do_confirm(void)
 {
 	uint32_t pod = below(PODS);
 	struct frond_key key = pod_key(pod);
-	TEST_ASSERT_EQUAL_INT32(m.pod[pod].hold == FREE ? FROND_UNKNOWN : FROND_OK, abi->confirm(c->engine, &key));
+	went(m.pod[pod].hold == FREE ? FROND_UNKNOWN : FROND_OK, abi->confirm(c->engine, &key));
 	if (m.pod[pod].hold == RESERVED) {
 		m.pod[pod].hold = BOUND;
 		m.pod[pod].arrived = true;
@@ -365,34 +465,214 @@ static void do_release(void)
 {
 	uint32_t pod = below(PODS);
 	struct frond_key key = pod_key(pod);
-	TEST_ASSERT_EQUAL_INT32(m.pod[pod].hold == FREE ? FROND_UNKNOWN : FROND_OK, abi->release(c->engine, &key));
-	if (m.pod[pod].hold != FREE)
+	if (went(m.pod[pod].hold == FREE ? FROND_UNKNOWN : FROND_OK, abi->release(c->engine, &key)))
 		model_release(pod);
+}
+
+static uint32_t release_reserved(uint32_t gang)
+{
+	uint32_t count = 0;
+	for (uint32_t pod = 0; pod < PODS; pod++)
+		if (m.pod[pod].hold == RESERVED && m.pod[pod].gang == (int)gang) {
+			model_release(pod);
+			count++;
+		}
+	return count;
 }
 
 static void do_release_gang(void)
 {
-	uint32_t gang = below(GANGS), pods = 99, expected = 0;
+	uint32_t gang = below(GANGS), pods = 99;
 	struct frond_key key = gang_key(gang);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release_gang(c->engine, &key, &pods));
-	for (uint32_t pod = 0; pod < PODS; pod++)
-		if (m.pod[pod].hold == RESERVED && m.pod[pod].gang == (int)gang) {
-			model_release(pod);
-			expected++;
-		}
-	TEST_ASSERT_EQUAL_UINT32(expected, pods);
+	went(FROND_OK, abi->release_gang(c->engine, &key, &pods));
+	TEST_ASSERT_EQUAL_UINT32(release_reserved(gang), pods);
+}
+
+static void do_tick(void)
+{
+	struct frond_key keys[GANGS];
+	uint32_t count = 99, expected = 0;
+	now_ms += below(100);
+	if (!went(outside(FROND_OK), abi->tick(c->engine, now_ms, keys, GANGS, &count))) {
+		TEST_ASSERT_EQUAL_UINT32(0, count);
+		return;
+	}
+	for (uint32_t gang = 0; gang < GANGS; gang++) {
+		int64_t deadline = m.gang[gang].deadline_ms;
+		if (deadline == 0 || deadline >= now_ms || release_reserved(gang) == 0)
+			continue;
+		bool told = false;
+		for (uint32_t i = 0; i < count && i < GANGS; i++)
+			told |= keys[i].hi == gang_key(gang).hi && keys[i].lo == gang_key(gang).lo;
+		TEST_ASSERT_TRUE(told);
+		expected++;
+	}
+	TEST_ASSERT_EQUAL_UINT32(expected, count);
+	expired += count;
+	late += count;
+}
+
+static void do_gang_put(void)
+{
+	static const char *const wishes[] = {"", "recovery=Wait", "topology-mode=Ignore placement-strategy=distributed",
+					     "latency-sensitive=perhaps"};
+	uint32_t gang = below(GANGS), wish = below(4);
+	char in[256];
+	struct frond_pair pairs[4];
+	struct frond_request request = {
+		.gang = gang_key(gang), .min_member = below(5), .priority = (int32_t)below(9) - 4};
+	uint32_t in_len = wishes_read(wishes[wish], in, 0, pairs, &request.annotations);
+	int32_t code = abi->gang_put(c->engine, &request, pairs, in, in_len, c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
+	bool fine = request.min_member > 0 && wish < 3 && depth == 0;
+	if (!went(!gang_lives((int)gang) ? FROND_UNKNOWN : fine ? FROND_OK : FROND_BAD, code)) {
+		TEST_ASSERT_NOT_EQUAL(0, c->len);
+		return;
+	}
+	m.gang[gang].min_member = request.min_member;
+	m.gang[gang].priority = request.priority;
+}
+
+static void do_what_if(void)
+{
+	if (depth == DEPTH)
+		return;
+	strcpy(dumps[depth], last);
+	saved[depth++] = m;
+	went(FROND_OK, abi->what_if(c->engine));
+}
+
+static void do_undo(void)
+{
+	if (!went(depth > 0 ? FROND_OK : FROND_UNKNOWN, abi->undo(c->engine)))
+		return;
+	m = saved[--depth];
+	TEST_ASSERT_EQUAL_STRING(dumps[depth], dump(c));
+	undone++;
+}
+
+/* Calls that nobody may make: each is refused, with a sentence where there is room for one. */
+static void do_bad(void)
+{
+	struct frond_node node = {.slot = 0, .gpus = 8, .topology = FROND_NONE, .name = {0, 3}};
+	struct frond_pod pod = {.pod = {7, 7}, .rank = FROND_NONE};
+	struct frond_member member = {.pod = {7, 7}, .gpus = 1, .pinned_slot = FROND_NONE};
+	struct frond_request request = {.gang = {7, 7}, .members = 1, .min_member = 1, .only_slot = FROND_NONE};
+	struct frond_place place = {.slot = nodes, .gpu_mask = 1};
+	struct frond_topology topology = {.gpus = 2};
+	uint16_t position[NODES];
+	uint32_t id = 77, kind = below(14);
+	int32_t code = FROND_OK;
+	c->len = 1;
+	switch (kind) {
+	case 0:
+		node.slot = nodes + below(3);
+		break;
+	case 1:
+		node.gpus = 17 + below(1000);
+		break;
+	case 2:
+		node.unhealthy_mask = 0x100u << below(20);
+		break;
+	case 3:
+		node.flags = 4u << below(29);
+		break;
+	case 4:
+		node.name.len = below(2) ? 0 : 4 + below(1000);
+		break;
+	case 5:
+		node.topology = 200 + below(1000);
+		break;
+	case 6:
+		pod.pod = (struct frond_key){0, 0};
+		code = abi->pod_put(c->engine, &pod, "", 0, c->text, CLUSTER_TEXT - 1, &c->len);
+		break;
+	case 7:
+		pod.name.len = 1 + below(UINT32_MAX);
+		code = abi->pod_put(c->engine, &pod, "", 0, c->text, CLUSTER_TEXT - 1, &c->len);
+		break;
+	case 8:
+		request.age_ms = -1 - (int64_t)below(1000);
+		code = abi->plan(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, c->places, c->text,
+				 CLUSTER_TEXT - 1, &c->len);
+		break;
+	case 9:
+		request.members = 2;
+		code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, position, c->text,
+				  CLUSTER_TEXT - 1, &c->len);
+		break;
+	case 10:
+		code = abi->reserve(c->engine, &request, &member, &place);
+		break;
+	case 11:
+		request.deadline_ms = -1;
+		code = abi->reserve(c->engine, &request, &member, &place);
+		break;
+	case 12:
+		topology.link_gbps[0][1] = (uint16_t)(1 + below(1000)); /* one direction only */
+		code = abi->topology_put(c->engine, &topology, &id, c->text, CLUSTER_TEXT - 1, &c->len);
+		break;
+	default:
+		topology.gpus = 17 + below(1000);
+		code = abi->topology_put(c->engine, &topology, &id, c->text, CLUSTER_TEXT - 1, &c->len);
+	}
+	if (kind <= 5)
+		code = abi->node_put(c->engine, &node, NULL, 0, "bad", 3, c->text, CLUSTER_TEXT - 1, &c->len);
+	TEST_ASSERT_EQUAL_INT32(FROND_BAD, code);
+	TEST_ASSERT_NOT_EQUAL(0, c->len);
+	refused = true;
+	bad++;
 }
 
 /* ---- compare ---------------------------------------------------------------------------------------------------- */
 
+static void compare_gang(uint32_t gang)
+{
+	struct frond_key key = gang_key(gang);
+	struct frond_gang out;
+	int32_t code = abi->gang_get(c->engine, &key, &out);
+	TEST_ASSERT_EQUAL_INT32(gang_lives((int)gang) ? FROND_OK : FROND_UNKNOWN, code);
+	if (code != FROND_OK)
+		return;
+	uint32_t members = 0, arrived = 0, bound = 0;
+	for (uint32_t pod = 0; pod < PODS; pod++) {
+		const struct model_pod *mine = &m.pod[pod];
+		if (mine->hold == FREE || mine->gang != (int)gang)
+			continue;
+		members++;
+		arrived += mine->hold == RESERVED && mine->arrived;
+		bound += mine->hold == BOUND;
+	}
+	TEST_ASSERT_EQUAL_UINT32(members, out.members);
+	TEST_ASSERT_EQUAL_UINT32(arrived, out.arrived);
+	TEST_ASSERT_EQUAL_UINT32(bound, out.bound);
+	TEST_ASSERT_EQUAL_UINT32(m.gang[gang].min_member, out.min_member);
+	TEST_ASSERT_EQUAL_INT32(m.gang[gang].priority, out.priority);
+	TEST_ASSERT_EQUAL_INT64(m.gang[gang].deadline_ms, out.deadline_ms);
+	if (members > bound)
+		TEST_ASSERT_EQUAL_UINT32(arrived == 0 && bound == 0 ? FROND_GANG_PLANNED : FROND_GANG_RESERVED,
+					 out.state);
+	else if (bound >= out.min_member)
+		TEST_ASSERT_EQUAL_UINT32(FROND_GANG_BOUND, out.state);
+	else /* which of them depends on whether it was ever whole: test_gang.c */
+		TEST_ASSERT_TRUE(out.state == FROND_GANG_GATHERING || out.state == FROND_GANG_DEGRADED);
+}
+
+static uint32_t references(const struct names *names)
+{
+	uint32_t refs = 0;
+	for (uint32_t id = 0; id < names->fresh; id++)
+		refs += names->names[id].refs;
+	return refs;
+}
+
 static void compare(void)
 {
 	const struct core *core = &c->engine->core;
-	struct frond_stats out = stats(c),
-			   want = {.generation = out.generation, .plans = m.plans, .conflicts = m.conflicts};
-	uint32_t refs = 0, expected_refs = 0;
+	struct frond_stats out = stats(c), want = {.plans = plans, .conflicts = m.conflicts, .expired = expired};
+	uint32_t node_names = 0, pod_names = 0;
 	check(c);
-	for (uint32_t slot = 0; slot < NODES; slot++) {
+	for (uint32_t slot = 0; slot < nodes; slot++) {
 		const struct model_node *node = &m.node[slot];
 		TEST_ASSERT_EQUAL(node->present, core->nodes[slot].present);
 		if (!node->present)
@@ -400,7 +680,7 @@ static void compare(void)
 		TEST_ASSERT_EQUAL_HEX32(held_mask(slot), core->nodes[slot].held);
 		TEST_ASSERT_EQUAL_UINT32(count_on(slot), core->nodes[slot].by_count);
 		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++) {
-			uint32_t at = core->ledger.owner[slot * FROND_GPUS_MAX + gpu];
+			uint32_t at = ledger_owner(&core->ledger, slot, gpu);
 			int owner = at == FROND_NONE ? NOBODY : (int)pod_of(core->ledger.entries[at].pod);
 			TEST_ASSERT_EQUAL_INT(node->owner[gpu], owner);
 		}
@@ -409,65 +689,112 @@ static void compare(void)
 		want.gpus_unhealthy += (uint32_t)__builtin_popcount(node->unhealthy);
 		want.gpus_by_count += count_on(slot);
 		want.gpus_free += free_count(slot);
-		expected_refs += 1 + node->labels;
+		node_names += 1 + node->labels;
 	}
 	for (uint32_t pod = 0; pod < PODS; pod++) {
 		const struct model_pod *mine = &m.pod[pod];
 		want.pods += mine->hold != FREE;
 		want.gpus_reserved += mine->hold == RESERVED ? mine->gpus - mine->by_count : 0;
 		want.gpus_bound += mine->hold == BOUND ? mine->gpus - mine->by_count : 0;
-		expected_refs += mine->hold != FREE && mine->named;
+		pod_names += mine->hold != FREE && mine->named;
 	}
-	for (int gang = 0; gang < GANGS; gang++)
-		want.gangs += gang_lives(gang);
+	for (uint32_t gang = 0; gang < GANGS; gang++) {
+		want.gangs += gang_lives((int)gang);
+		compare_gang(gang);
+	}
+	TEST_ASSERT_EQUAL_UINT64(out.plans, out.placed + out.waiting + out.refused);
+	want.generation = out.generation;
 	want.nodes_without_leaf = out.nodes_without_leaf; /* the tree's own, see test_tree.c */
 	want.leaves = out.leaves;
 	want.spines = out.spines;
-	want.placed = out.placed;
+	want.placed = out.placed; /* the planner's, see test_place*.c */
 	want.waiting = out.waiting;
 	want.refused = out.refused;
 	want.relaxed = out.relaxed;
-	TEST_ASSERT_EQUAL_UINT64(out.plans, out.placed + out.waiting + out.refused);
+	want.bounded = out.bounded;
+	want.steps = out.steps;
 	TEST_ASSERT_EQUAL_MEMORY(&want, &out, sizeof want);
-	for (uint32_t id = 0; id < c->engine->names.cap; id++)
-		refs += c->engine->names.names[id].refs;
-	TEST_ASSERT_EQUAL_UINT32(expected_refs, refs);
+	TEST_ASSERT_EQUAL_UINT32(node_names, references(&c->engine->names));
+	if (depth == 0) /* inside a what-if no name is given up for good */
+		TEST_ASSERT_EQUAL_UINT32(pod_names, references(&c->engine->labels));
 }
 
-static void test_random_calls_mean_what_the_model_says(void)
+/* A new engine of another size, with nothing in it. */
+static void begin_episode(void)
 {
-	static void (*const calls[])(void) = {
-		do_node_put, do_node_put,         do_node_put,         do_pod_put,          do_pod_put,
-		do_pod_put,  do_plan_and_reserve, do_plan_and_reserve, do_plan_and_reserve, do_permit,
-		do_permit,   do_confirm,          do_release,          do_release,          do_release_gang,
-	};
-	const char *steps_text = getenv("FROND_MODEL_STEPS"), *seed_text = getenv("FROND_SEED");
-	uint64_t steps = steps_text == NULL ? 20000 : strtoull(steps_text, NULL, 10);
-	dice = seed_text == NULL ? 20260101 : strtoull(seed_text, NULL, 0);
-	printf("seed %llu, %llu steps\n", (unsigned long long)dice, (unsigned long long)steps);
+	cluster_free(c);
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	nodes = 1 + below(NODES);
+	ledger = 8 + below(LEDGER - 7);
+	depth = 0;
+	plans = expired = 0;
 	memset(&m, 0, sizeof m);
 	for (uint32_t slot = 0; slot < NODES; slot++)
 		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
 			m.node[slot].owner[gpu] = NOBODY;
 	for (uint32_t pod = 0; pod < PODS; pod++)
 		m.pod[pod].gang = NOBODY;
-	c = calloc(1, sizeof *c);
-	TEST_ASSERT_NOT_NULL(c);
-	engine_make(c, NODES, LEDGER, "", "");
-	for (step = 0; step < steps; step++) {
+	for (uint32_t gang = 0; gang < GANGS; gang++)
+		m.gang[gang].min_member = 1;
+	engine_make(c, nodes, ledger, "", "");
+	strcpy(last, dump(c));
+}
+
+static void test_random_calls_mean_what_the_model_says(void)
+{
+	static void (*const calls[])(void) = {
+		do_node_put,
+		do_node_put,
+		do_node_put,
+		do_pod_put,
+		do_pod_put,
+		do_pod_put,
+		do_plan_and_reserve,
+		do_plan_and_reserve,
+		do_plan_and_reserve,
+		do_permit,
+		do_permit,
+		do_confirm,
+		do_release,
+		do_release,
+		do_release_gang,
+		do_tick,
+		do_gang_put,
+		do_what_if,
+		do_undo,
+		do_undo,
+		do_bad,
+	};
+	const char *seed_text = getenv("FROND_SEED");
+	dice = seed_text == NULL ? 20260101 : strtoull(seed_text, NULL, 0);
+	printf("seed %llu, %llu calls\n", (unsigned long long)dice, (unsigned long long)calls_wanted);
+	for (step = 0; step < calls_wanted; step++) {
+		if (step % EPISODE == 0)
+			begin_episode();
+		refused = false;
 		if (percent(2))
 			do_node_remove();
 		else
 			calls[below(sizeof calls / sizeof *calls)]();
 		compare();
+		if (refused)
+			TEST_ASSERT_EQUAL_STRING(last, dump(c));
+		else
+			strcpy(last, dump(c));
 	}
-	printf("%u booked, %u stale, %u refused by a full ledger, %u moved\n", (unsigned)booked, (unsigned)stale,
-	       (unsigned)full, (unsigned)moved);
-	TEST_ASSERT_TRUE(steps < 20000 || (booked > 300 && stale > 50 && full > 10 && moved > 50));
+	printf("%u booked, %u stale, %u refused by a full ledger, %u moved, %u bad, %u undone, %u too late, %u "
+	       "learnt\n",
+	       (unsigned)booked, (unsigned)stale, (unsigned)full, (unsigned)moved, (unsigned)bad, (unsigned)undone,
+	       (unsigned)late, (unsigned)learnt);
+	TEST_ASSERT_TRUE(calls_wanted < 20000 || (booked > 300 && stale > 50 && full > 10 && moved > 50 && bad > 500 &&
+						  undone > 300 && late > 50 && learnt > 0));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const char *text = argc > 1 ? argv[1] : getenv("FROND_MODEL_CALLS");
+	calls_wanted = text == NULL ? 30000 : strtoull(text, NULL, 10);
 	UNITY_BEGIN();
 	RUN_TEST(test_random_calls_mean_what_the_model_says);
 	return UNITY_END();

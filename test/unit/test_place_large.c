@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large gangs and fabrics: the limits, and what happens when the exact search would not fit its table. */
+/* Large gangs and fabrics: the limits, exactness of steps 1 to 3 at any size, and the bound on candidates from step 4. */
 #include "cluster.h"
+#include "dice.h"
 
 static struct cluster *c;
 static struct frond_member *members;
@@ -22,23 +23,25 @@ void tearDown(void)
 	free(places);
 }
 
+static void put_node(uint32_t slot, uint32_t gpus, uint32_t flags)
+{
+	char name[32];
+	snprintf(name, sizeof name, "node-%u", (unsigned)slot + 1);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, gpus, 0, flags, 0, NULL, NULL));
+}
+
 /* The fabric of the line, all nodes free. */
 static void engine(const char *line, uint32_t nodes, uint32_t gpus)
 {
 	engine_make(c, nodes, FROND_MEMBERS_MAX, "", line);
-	for (uint32_t slot = 0; slot < nodes; slot++) {
-		char name[32];
-		snprintf(name, sizeof name, "node-%u", (unsigned)slot + 1);
-		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, gpus, 0, 0, 0, NULL, NULL));
-	}
+	for (uint32_t slot = 0; slot < nodes; slot++)
+		put_node(slot, gpus, 0);
 	check(c);
 }
 
 static void close_node(uint32_t slot, uint32_t gpus)
 {
-	char name[32];
-	snprintf(name, sizeof name, "node-%u", (unsigned)slot + 1);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, gpus, 0, FROND_NODE_CORDONED, 0, NULL, NULL));
+	put_node(slot, gpus, FROND_NODE_CORDONED);
 }
 
 static uint32_t ask(uint32_t count, uint32_t gpus, const char *wishes)
@@ -105,36 +108,151 @@ static void test_a_leaf_may_have_every_node_and_a_node_be_a_leaf_of_its_own(void
 	expect(FROND_RULE_ADJACENT_SPINES, 0, 100, 100, 100, 100);
 }
 
-static void test_holes_beyond_the_table_are_answered_and_said_to_be_inexact(void)
+/* The slots of the plan, by rank: from `first` on in steps. */
+static void expect_slots(uint32_t first, uint32_t step, uint32_t from, uint32_t end)
+{
+	for (uint32_t i = from; i < end; i++)
+		TEST_ASSERT_EQUAL_UINT32(first + (i - from) * step, places[i].slot);
+}
+
+static void test_a_run_over_a_hundred_worn_leaves_is_found(void)
 {
 	engine("spine:1 leaf:126 node:2 gpu:8", 252, 8);
 	for (uint32_t slot = 0; slot < 252; slot += 2)
 		close_node(slot, 8); /* every leaf has one node left */
 	ask(100, 8, "topology-mode=Ignore");
-	expect(FROND_RULE_NONE, FROND_PLAN_INEXACT, 1, 100, 1, 100);
-	TEST_ASSERT_EQUAL_UINT64(1, stats(c).inexact);
+	expect(FROND_RULE_NONE, 0, 1, 100, 1, 100);
+	expect_slots(1, 2, 0, 100);
+	close_node(99, 8); /* leaf-50: 49 leaves before it, 76 behind */
+	ask(76, 8, "topology-mode=Ignore");
+	expect(FROND_RULE_NONE, 0, 1, 76, 1, 76);
+	expect_slots(101, 2, 0, 76);
+	ask(77, 8, "topology-mode=Ignore");
+	expect(FROND_RULE_NONE, FROND_PLAN_BOUNDED, 1, 77, 2, 77); /* 20,825 ways and more */
 }
 
-static void test_long_chains_of_spines_are_answered_and_said_to_be_inexact(void)
+static void test_long_chains_of_spines_are_exact(void)
 {
 	engine("spine:2 leaf:400 node:1 gpu:8", 800, 8);
 	ask(500, 8, "");
-	expect(FROND_RULE_ADJACENT_SPINES, FROND_PLAN_INEXACT, 2, 500, 2, 500);
+	expect(FROND_RULE_ADJACENT_SPINES, FROND_PLAN_BOUNDED, 2, 500, 2, 500); /* thousands of ways to split it */
+	expect_slots(0, 1, 0, 500);
 	close_node(200, 8); /* two hundred leaves on one side of it, 199 on the other */
 	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, ask(601, 8, ""));
 	ask(600, 8, "");
-	expect(FROND_RULE_ADJACENT_SPINES, FROND_PLAN_INEXACT, 2, 600, 2, 600);
+	expect(FROND_RULE_ADJACENT_SPINES, 0, 2, 600, 2, 600); /* one way only */
+	expect_slots(0, 1, 0, 200);
+	expect_slots(400, 1, 200, 600);
 }
 
-static void test_too_many_equal_sets_are_cut_off_and_said_to_be_inexact(void)
+static void test_of_too_many_equal_sets_the_first_are_compared_and_the_plan_says_so(void)
 {
 	engine("spine:1 leaf:48 node:1 gpu:8", 48, 8);
 	for (uint32_t slot = 1; slot < 48; slot += 2)
 		close_node(slot, 8); /* 24 leaves, none beside another: 735,471 ways to take eight */
 	ask(8, 8, "topology-mode=Ignore placement-strategy=consolidated");
-	expect(FROND_RULE_NONE, FROND_PLAN_INEXACT, 1, 8, 8, 8);
+	expect(FROND_RULE_NONE, FROND_PLAN_BOUNDED, 1, 8, 8, 8);
+	expect_slots(0, 2, 0, 8);
 	ask(8, 8, "topology-mode=Ignore");
-	expect(FROND_RULE_NONE, 0, 1, 8, 8, 8);
+	expect(FROND_RULE_NONE, FROND_PLAN_BOUNDED, 1, 8, 8, 8);
+	expect_slots(0, 2, 0, 8);
+	TEST_ASSERT_EQUAL_UINT64(2, stats(c).bounded);
+	TEST_ASSERT_EQUAL_UINT64(2 * FROND_CANDIDATES, stats(c).steps);
+}
+
+/* So many leaves of one node, with a closed one between any two when step is 2; the last node is half used, so that a
+ * pod of four GPUs would rather go there. */
+static void lone_leaves(uint32_t leaves_open, uint32_t step)
+{
+	char line[64], list[64];
+	cluster_free(c);
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	uint32_t nodes = step * (leaves_open - 1) + 1;
+	snprintf(line, sizeof line, "spine:1 leaf:%u node:1 gpu:8", (unsigned)nodes);
+	engine(line, nodes, 8);
+	for (uint32_t slot = 1; step == 2 && slot < nodes; slot += 2)
+		close_node(slot, 8);
+	snprintf(list, sizeof list, "node-%u-gpu-0,node-%u-gpu-1,node-%u-gpu-2,node-%u-gpu-3", (unsigned)nodes,
+		 (unsigned)nodes, (unsigned)nodes, (unsigned)nodes);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK,
+				pod_try(c, (struct frond_key){1, 1}, nodes - 1, 4, list, "", (struct frond_key){0, 0}));
+}
+
+static void test_exactly_4096_candidates_are_compared(void)
+{
+	lone_leaves(91, 2); /* 4,095 pairs */
+	ask(2, 4, "topology-mode=Ignore placement-strategy=distributed");
+	expect(FROND_RULE_NONE, 0, 1, 2, 2, 2);
+	TEST_ASSERT_EQUAL_UINT64(4095, stats(c).steps);
+	lone_leaves(92, 2); /* 4,186 */
+	ask(2, 4, "topology-mode=Ignore placement-strategy=distributed");
+	expect(FROND_RULE_NONE, FROND_PLAN_BOUNDED, 1, 2, 2, 2);
+	TEST_ASSERT_EQUAL_UINT64(4096, stats(c).steps);
+	lone_leaves(4096, 1);
+	ask(1, 4, "placement-strategy=consolidated");
+	expect(FROND_RULE_SINGLE_NODE, 0, 1, 1, 1, 1);
+	ask(1, 4, "placement-strategy=consolidated");
+	TEST_ASSERT_EQUAL_UINT32(4095, places[0].slot); /* the last of them is the best */
+	lone_leaves(4097, 1);
+	ask(1, 4, "placement-strategy=consolidated");
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_BOUNDED, c->plan.flags);
+	TEST_ASSERT_EQUAL_UINT32(0, places[0].slot); /* the best is one too far */
+}
+
+/* ---- against a small computation of its own ------------------------------------------------------------------------ */
+
+enum { LEAVES = 60, EACH = 4, MOST = LEAVES };
+
+/* Most members that so many leaves in so many runs can take, the last leaf being used or not; -1: no such choice. */
+static int most[MOST + 1][MOST + 1][2];
+
+static void fewest(const uint32_t *room, uint32_t need, uint32_t *leaves_used, uint32_t *runs)
+{
+	memset(most, 0xff, sizeof most);
+	most[0][0][0] = 0;
+	for (uint32_t leaf = 0; leaf < LEAVES; leaf++)
+		for (uint32_t k = MOST + 1; k-- > 0;)
+			for (uint32_t r = MOST + 1; r-- > 0;) {
+				int skip = most[k][r][0] > most[k][r][1] ? most[k][r][0] : most[k][r][1], take = -1;
+				if (k > 0 && most[k - 1][r][1] >= 0)
+					take = most[k - 1][r][1] + (int)room[leaf];
+				if (k > 0 && r > 0 && most[k - 1][r - 1][0] >= 0 &&
+				    most[k - 1][r - 1][0] + (int)room[leaf] > take)
+					take = most[k - 1][r - 1][0] + (int)room[leaf];
+				most[k][r][0] = skip;
+				most[k][r][1] = room[leaf] > 0 ? take : -1;
+			}
+	for (*leaves_used = 1; *leaves_used <= MOST; ++*leaves_used)
+		for (*runs = 1; *runs <= MOST; ++*runs)
+			for (uint32_t last = 0; last < 2; last++)
+				if (most[*leaves_used][*runs][last] >= (int)need)
+					return;
+	TEST_FAIL_MESSAGE("the small computation found nothing");
+}
+
+static void test_leaves_and_runs_are_the_fewest(void)
+{
+	const char *text = getenv("FROND_SEED");
+	dice = text == NULL ? 5 : strtoull(text, NULL, 0);
+	printf("seed %llu\n", (unsigned long long)dice);
+	engine("spine:1 leaf:60 node:4 gpu:8", LEAVES * EACH, 8);
+	for (uint32_t round = 0; round < 60; round++) {
+		uint32_t room[LEAVES] = {0}, all = 0, leaves_used, runs, closed = 20 + below(60);
+		for (uint32_t slot = 0; slot < LEAVES * EACH; slot++) {
+			bool open = !percent(closed);
+			room[slot / EACH] += open;
+			all += open;
+			put_node(slot, 8, open ? 0 : FROND_NODE_CORDONED);
+		}
+		uint32_t need = 1 + below(all < 80 ? all : 80);
+		fewest(room, need, &leaves_used, &runs);
+		ask(need, 8, "topology-mode=Ignore");
+		TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_PLACED, c->plan.outcome, c->text);
+		TEST_ASSERT_EQUAL_UINT32(leaves_used, c->plan.leaves);
+		TEST_ASSERT_EQUAL_UINT32(runs, c->plan.runs);
+		check(c);
+	}
 }
 
 int main(void)
@@ -142,8 +260,10 @@ int main(void)
 	UNITY_BEGIN();
 	RUN_TEST(test_the_largest_gang_is_planned_and_booked_and_a_larger_one_refused);
 	RUN_TEST(test_a_leaf_may_have_every_node_and_a_node_be_a_leaf_of_its_own);
-	RUN_TEST(test_holes_beyond_the_table_are_answered_and_said_to_be_inexact);
-	RUN_TEST(test_long_chains_of_spines_are_answered_and_said_to_be_inexact);
-	RUN_TEST(test_too_many_equal_sets_are_cut_off_and_said_to_be_inexact);
+	RUN_TEST(test_a_run_over_a_hundred_worn_leaves_is_found);
+	RUN_TEST(test_long_chains_of_spines_are_exact);
+	RUN_TEST(test_of_too_many_equal_sets_the_first_are_compared_and_the_plan_says_so);
+	RUN_TEST(test_exactly_4096_candidates_are_compared);
+	RUN_TEST(test_leaves_and_runs_are_the_fewest);
 	return UNITY_END();
 }

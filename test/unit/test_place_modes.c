@@ -134,7 +134,7 @@ static void test_strategies_differ_in_how_they_fill_a_leaf(void)
 	occupy(c, "node-2", 0x0f); /* four */
 	occupy(c, "node-4", 0x3f); /* two */
 	expect(5, 2, "placement-strategy=consolidated", "leaf-1:5");
-	TEST_ASSERT_EQUAL_STRING("node-2 node-3 node-3 node-3 node-3", spots(c));
+	TEST_ASSERT_EQUAL_STRING("node-1 node-3 node-3 node-3 node-3", spots(c));
 	expect(5, 2, "placement-strategy=balanced", "leaf-1:5");
 	TEST_ASSERT_EQUAL_STRING("node-1 node-2 node-2 node-3 node-4", spots(c));
 	expect(5, 2, "placement-strategy=distributed", "leaf-1:5");
@@ -179,17 +179,73 @@ static void test_distributed_over_spines_uses_no_more_leaves_than_it_has_members
 	expect(4, 1, "placement-strategy=distributed", "leaf-1:2 leaf-4:2");
 }
 
-static void test_the_other_strategies_take_what_breaks_up_least(void)
+#define CONSOLIDATED "placement-strategy=consolidated"
+
+static void test_consolidated_takes_what_breaks_up_least(void)
 {
 	cluster("spine:1 leaf:4 node:2 gpu:8");
-	expect(2, 8, "", "leaf-1:2");
-	occupy(c, "node-6", 0xff);    /* leaf-3 */
-	expect(1, 8, "", "leaf-3:1"); /* no whole leaf is broken up */
-	expect(1, 4, "", "leaf-3:1");
-	occupy(c, "node-7", 0x03);    /* leaf-4 is in use as well; node-7 has six left, node-8 eight */
-	expect(1, 6, "", "leaf-4:1"); /* no whole node is broken up */
-	expect(1, 8, "", "leaf-3:1"); /* nothing is left there */
-	expect(2, 8, "", "leaf-1:2");
+	expect(2, 8, CONSOLIDATED, "leaf-1:2");
+	occupy(c, "node-6", 0xff);              /* leaf-3 */
+	expect(1, 8, CONSOLIDATED, "leaf-3:1"); /* no whole leaf is broken up */
+	expect(1, 4, CONSOLIDATED, "leaf-3:1");
+	occupy(c, "node-7", 0x03);              /* leaf-4 is in use as well; node-7 has six left, node-8 eight */
+	expect(1, 6, CONSOLIDATED, "leaf-4:1"); /* no whole node is broken up */
+	expect(1, 8, CONSOLIDATED, "leaf-3:1"); /* nothing is left there */
+	expect(2, 8, CONSOLIDATED, "leaf-1:2");
+}
+
+/* Leaf scores by hand, in ten-thousandths: 0.4 free/total + 0.3 ours/free + 0.2 used/total + 0.1. */
+static void test_balanced_takes_the_higher_score_first(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8");
+	occupy(c, "node-4", 0xff);    /* leaf-2 is half used */
+	expect(1, 8, "", "leaf-2:1"); /* 2,000 + 3,000 + 1,000 + 1,000 against 4,000 + 1,500 + 0 + 1,000 */
+	expect(1, 4, "", "leaf-1:1"); /* 5,750 against 2,000 + 1,500 + 1,000 + 1,000 */
+	expect(1, 4, CONSOLIDATED, "leaf-2:1");
+	expect(2, 4, CONSOLIDATED, "leaf-2:2");
+	expect(2, 4, "", "leaf-2:2"); /* 2 × 7,000 against 2 × 6,500 */
+}
+
+static void test_links_count_more_than_the_score(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {model: A100-SXM}\n"
+		"spines:\n"
+		"- {name: s, leaves: [{name: slow, nodes: [a]}, {name: fast, nodes: [b]}, {name: none, nodes: [d]}]}\n"
+		"nodes:\n"
+		"- {name: b, model: H100-SXM}\n"
+		"- {name: d, model: PCIE-8}\n");
+	occupy(c, "b", 0x3f);
+	expect(1, 2, "", "fast:1");           /* 450 GB/s; its score is lower */
+	expect(1, 2, CONSOLIDATED, "fast:1"); /* before fragmentation too */
+	expect(1, 1, "", "slow:1");           /* one GPU has no links: the score decides, then the position */
+	occupy(c, "b", 0x40);
+	expect(1, 2, "", "slow:1"); /* 300 GB/s */
+	occupy(c, "a", 0x7f);
+	expect(1, 2, "", "none:1"); /* nothing else is left */
+}
+
+static void test_inside_a_leaf_links_come_before_what_is_left_over(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {model: A100-SXM}\n"
+		"spines:\n"
+		"- {name: s, leaves: [{name: l, nodes: [a, b, d]}]}\n"
+		"nodes:\n"
+		"- {name: b, model: H100-SXM}\n"
+		"- {name: d, model: DGX-1V}\n");
+	occupy(c, "a", 0x3f);
+	expect(1, 2, "", "l:1");
+	TEST_ASSERT_EQUAL_STRING("b", spots(c)); /* 450 GB/s; a would be used up */
+	expect(5, 2, "", "l:5");
+	TEST_ASSERT_EQUAL_STRING("a b b b b", spots(c)); /* then 300, and nobody needs the 50 of d */
+	cordon(c, "a");
+	cordon(c, "b");
+	expect(2, 2, "", "l:2");
+	TEST_ASSERT_EQUAL_HEX32(0x09, c->places[0].gpu_mask); /* 0 and 3 share two links, as do others: the lowest */
+	TEST_ASSERT_EQUAL_HEX32(0x06, c->places[1].gpu_mask);
 }
 
 static void test_gangs_break_up_few_leaves_then_few_nodes_then_open_few_then_leave_little(void)
@@ -198,12 +254,12 @@ static void test_gangs_break_up_few_leaves_then_few_nodes_then_open_few_then_lea
 	occupy(c, "node-1", 0xff);
 	occupy(c, "node-2", 0xff);
 	occupy(c, "node-13", 0xff);
-	expect(5, 8, "", "leaf-3:4 leaf-4:1"); /* more is left there, but no whole leaf is broken up */
+	expect(5, 8, CONSOLIDATED, "leaf-1:1 leaf-2:4"); /* no whole leaf is broken up, one node is left over */
 
 	cluster("spine:1 leaf:2 node:3 gpu:8");
 	occupy(c, "node-1", 0xff);
 	occupy(c, "node-4", 0x0f);
-	expect(3, 4, "", "leaf-2:3"); /* more is left there, but no whole node is broken up */
+	expect(3, 4, CONSOLIDATED, "leaf-2:3"); /* more is left there, but no whole node is broken up */
 	TEST_ASSERT_EQUAL_STRING("node-4 node-5 node-5", spots(c));
 
 	cluster("apiVersion: topology.scheduler/v1alpha1\n"
@@ -212,13 +268,13 @@ static void test_gangs_break_up_few_leaves_then_few_nodes_then_open_few_then_lea
 		"spines:\n"
 		"- {name: s, leaves: [{name: l1, nodes: [a1, a2]}, {name: l2, nodes: [b1, b2, b3, b4]}]}\n");
 	occupy(c, "b1", 0xff);
-	expect(2, 8, "", "l2:2"); /* more is left there, but the whole leaf stays whole */
+	expect(2, 8, CONSOLIDATED, "l2:2"); /* more is left there, but the whole leaf stays whole */
 
 	cluster("spine:1 leaf:2 node:4 gpu:8");
 	occupy(c, "node-1", 0xff);
 	occupy(c, "node-5", 0xff);
 	occupy(c, "node-6", 0xff);
-	expect(2, 8, "", "leaf-2:2"); /* nothing is left there */
+	expect(2, 8, CONSOLIDATED, "leaf-2:2"); /* nothing is left there */
 }
 
 static void test_positions_break_ties(void)
@@ -230,7 +286,7 @@ static void test_positions_break_ties(void)
 		TEST_ASSERT_EQUAL_HEX32(0xff, c->places[0].gpu_mask);
 	}
 	occupy(c, "node-1", 0x12);
-	expect(1, 2, "", "leaf-1:1");
+	expect(1, 2, CONSOLIDATED, "leaf-1:1");
 	TEST_ASSERT_EQUAL_HEX32(0x05, c->places[0].gpu_mask);
 }
 
@@ -415,10 +471,12 @@ static void test_latency_sensitive_takes_the_leaf_with_most_free(void)
 {
 	cluster("spine:1 leaf:2 node:4 gpu:8");
 	occupy(c, "node-1", 0xff);
-	expect(2, 8, "", "leaf-1:2");
-	expect(2, 8, "latency-sensitive=true", "leaf-2:2");
-	expect(1, 8, "latency-sensitive=true", "leaf-2:1");
-	expect(2, 8, "latency-sensitive=false", "leaf-1:2");
+	expect(2, 8, CONSOLIDATED, "leaf-1:2");
+	expect(2, 8, CONSOLIDATED " latency-sensitive=true", "leaf-2:2");
+	expect(1, 8, CONSOLIDATED " latency-sensitive=true", "leaf-2:1");
+	expect(2, 8, CONSOLIDATED " latency-sensitive=false", "leaf-1:2");
+	expect(3, 8, "latency-sensitive=true", "leaf-1:3"); /* the score comes first: 7,500 against 7,250 */
+	expect(3, 8, CONSOLIDATED " latency-sensitive=true", "leaf-2:3");
 }
 
 static void test_latency_sensitive_is_required_without_end(void)
@@ -468,7 +526,10 @@ int main(void)
 	RUN_TEST(test_distributed_spreads_over_the_leaves_that_its_rule_allows);
 	RUN_TEST(test_distributed_counts_one_node_per_member_but_does_not_demand_it);
 	RUN_TEST(test_distributed_over_spines_uses_no_more_leaves_than_it_has_members);
-	RUN_TEST(test_the_other_strategies_take_what_breaks_up_least);
+	RUN_TEST(test_consolidated_takes_what_breaks_up_least);
+	RUN_TEST(test_balanced_takes_the_higher_score_first);
+	RUN_TEST(test_links_count_more_than_the_score);
+	RUN_TEST(test_inside_a_leaf_links_come_before_what_is_left_over);
 	RUN_TEST(test_gangs_break_up_few_leaves_then_few_nodes_then_open_few_then_leave_little);
 	RUN_TEST(test_positions_break_ties);
 	RUN_TEST(test_relaxed_gangs_take_few_spines_then_few_leaves_then_few_runs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* order(): for one pod, every feasible node's place in the order in which plan() would take it. */
 #include "cluster.h"
+#include "dice.h"
 
 static struct cluster *c;
 static uint16_t position[CLUSTER_NODES];
@@ -71,14 +72,18 @@ static void test_all_nodes_in_fabric_order_when_nothing_tells_them_apart(void)
 	TEST_ASSERT_EQUAL_UINT64(1, stats(c).placed);
 }
 
+#define CONSOLIDATED "placement-strategy=consolidated"
+
 static void test_what_breaks_up_least_comes_first(void)
 {
 	cluster("spine:1 leaf:3 node:2 gpu:8", "");
 	occupy(c, "node-4", 0x0f); /* leaf-2: node-4 has four left, node-3 is whole in a worn leaf */
 	occupy(c, "node-6", 0xff); /* leaf-3: node-5 is whole in a worn leaf with less left */
-	expect(4, "", "node-4 node-5 node-3 node-1 node-2");
-	expect(8, "", "node-5 node-3 node-1 node-2");
-	expect(5, "", "node-5 node-3 node-1 node-2");
+	expect(4, CONSOLIDATED,
+	       "node-4 node-5 node-3 node-1 node-2"); /* node-5 leaves four in its leaf, node-3 eight */
+	expect(8, CONSOLIDATED, "node-5 node-3 node-1 node-2");
+	expect(5, CONSOLIDATED, "node-5 node-3 node-1 node-2");
+	expect(4, "", "node-1 node-2 node-5 node-4 node-3"); /* leaf-1 5,750, leaf-3 5,500, leaf-2 5,499 */
 }
 
 static void test_a_whole_leaf_counts_more_than_a_whole_node(void)
@@ -92,7 +97,7 @@ static void test_a_whole_leaf_counts_more_than_a_whole_node(void)
 		"- {name: a, gpus: 4}\n",
 		"");
 	occupy(c, "e", 0xff);
-	expect(4, "", "d a b"); /* a would be used up, but its leaf is whole; l2 is worn already */
+	expect(4, CONSOLIDATED, "d a b"); /* a would be used up, but its leaf is whole; l2 is worn already */
 }
 
 static void test_nodes_that_are_closed_full_or_sick_have_no_place(void)
@@ -105,7 +110,7 @@ static void test_nodes_that_are_closed_full_or_sick_have_no_place(void)
 	occupy_by_count(c, "node-5", 1);
 	expect(8, "", "node-6");
 	TEST_ASSERT_EQUAL_UINT16(UINT16_MAX, position[0]);
-	expect(7, "", "node-4 node-5 node-3 node-6");
+	expect(7, "", "node-3 node-4 node-5 node-6"); /* nothing would be left on the first three */
 	cordon(c, "node-6");
 	expect(8, "", "");
 	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, c->plan.outcome);
@@ -128,8 +133,8 @@ static void test_latency_sensitive_looks_for_most_free(void)
 {
 	cluster("spine:1 leaf:2 node:2 gpu:8", "");
 	occupy(c, "node-1", 0x0f);
-	expect(4, "", "node-1 node-2 node-3 node-4");
-	expect(4, "latency-sensitive=true", "node-3 node-4 node-1 node-2");
+	expect(4, CONSOLIDATED, "node-1 node-2 node-3 node-4");
+	expect(4, CONSOLIDATED " latency-sensitive=true", "node-3 node-4 node-1 node-2");
 }
 
 static void test_slow_nodes_capped_leaves_room_and_only_slot_count(void)
@@ -158,16 +163,6 @@ static void test_nodes_without_a_leaf_have_their_place(void)
 	expect(2, "preferred-domain=l", "in-1 in-2 out-1");
 }
 
-static uint64_t state;
-
-static uint32_t below(uint32_t bound)
-{
-	uint64_t z = (state += 0x9e3779b97f4a7c15u);
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return (uint32_t)((z ^ (z >> 31)) % bound);
-}
-
 static void test_the_first_in_order_is_what_plan_takes_in_every_mode_and_strategy(void)
 {
 	static const char *const modes[] = {"Required", "Preferred", "Ignore"};
@@ -175,9 +170,8 @@ static void test_the_first_in_order_is_what_plan_takes_in_every_mode_and_strateg
 	static const char *const more[] = {"", " preferred-domain=leaf-2", " preferred-domain=spine-2",
 					   " latency-sensitive=true"};
 	const char *text = getenv("FROND_SEED");
-	uint64_t seed = text == NULL ? 7 : strtoull(text, NULL, 0);
-	printf("seed %llu\n", (unsigned long long)seed);
-	state = seed;
+	dice = text == NULL ? 7 : strtoull(text, NULL, 0);
+	printf("seed %llu\n", (unsigned long long)dice);
 	for (uint32_t round = 0; round < 60; round++) {
 		cluster(round % 2 == 0 ? "spine:2 leaf:2 node:3 gpu:8" : "spine:2 leaf:2 node:2 gpu:4", "");
 		for (uint32_t slot = 0; slot < c->count; slot++) {
@@ -200,6 +194,69 @@ static void test_the_first_in_order_is_what_plan_takes_in_every_mode_and_strateg
 	}
 }
 
+/* A pod takes the best node; when that one is out of the question, the next one: that is the order. */
+static void test_each_place_is_what_plan_takes_when_those_before_it_are_out_of_the_question(void)
+{
+	static const char *const strategies[] = {"balanced", "consolidated", "distributed"};
+	const char *text = getenv("FROND_SEED");
+	dice = text == NULL ? 8 : strtoull(text, NULL, 0);
+	printf("seed %llu\n", (unsigned long long)dice);
+	for (uint32_t round = 0; round < 40; round++) {
+		cluster(round % 2 == 0 ? "spine:2 leaf:2 node:3 gpu:8" : "spine:1 leaf:3 node:2 gpu:4", "");
+		for (uint32_t slot = 0; slot < c->count; slot++) {
+			uint32_t mask = below(1u << c->nodes[slot].gpus);
+			if (percent(50) && mask != 0)
+				occupy(c, c->nodes[slot].name, mask);
+		}
+		struct frond_room room[CLUSTER_NODES];
+		for (uint32_t slot = 0; slot < CLUSTER_NODES; slot++)
+			room[slot] = (struct frond_room){1, 1};
+		char wishes[64];
+		snprintf(wishes, sizeof wishes, "topology-mode=Ignore placement-strategy=%s", strategies[round % 3]);
+		struct wanted w = {.name = "p", .members = 1, .gpus = 1 + below(4), .wishes = wishes, .room = room};
+		order(&w);
+		uint16_t seen[CLUSTER_NODES];
+		memcpy(seen, position, sizeof seen);
+		for (uint16_t next = 0; plan(c, &w) == FROND_PLACED; next++) {
+			TEST_ASSERT_EQUAL_UINT16_MESSAGE(next, seen[c->places[0].slot], wishes);
+			room[c->places[0].slot].today = 0;
+		}
+	}
+}
+
+static void test_behind_1024_nodes_the_rest_has_one_place(void)
+{
+	enum { LEAVES = 11, EACH = 100, NODES = LEAVES * EACH, ORDERED = 1024 };
+	uint16_t at[NODES];
+	char name[32];
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, NODES, 64, "", "spine:1 leaf:11 node:100 gpu:8");
+	for (uint32_t slot = 0; slot < NODES; slot++) { /* the first leaf has ten nodes in use, the last none */
+		snprintf(name, sizeof name, "node-%u", (unsigned)slot + 1);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, 8, 0, 0, 0, NULL, NULL));
+		struct frond_key pod = {1, slot + 1};
+		if (slot % EACH < LEAVES - 1 - slot / EACH)
+			TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, slot, 8, "", "", (struct frond_key){0, 0}));
+	}
+	struct frond_member member = {.pod = {5, 1}, .gpus = 8, .pinned_slot = FROND_NONE};
+	struct frond_request request = {
+		.gang = {5, 1}, .members = 1, .min_member = 1, .gpus_desired = 8, .only_slot = FROND_NONE};
+	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, at, c->text, CLUSTER_TEXT,
+				  &c->len);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+	check(c);
+	uint32_t next = 0; /* the emptier the leaf, the higher its score: the last one comes first */
+	for (uint32_t leaf = LEAVES; leaf-- > 0;)
+		for (uint32_t i = 0; i < EACH; i++) {
+			uint32_t slot = leaf * EACH + i;
+			uint32_t expected = i < LEAVES - 1 - leaf ? UINT16_MAX : next < ORDERED ? next : ORDERED;
+			TEST_ASSERT_EQUAL_UINT16(expected, at[slot]);
+			next += expected != UINT16_MAX;
+		}
+	TEST_ASSERT_EQUAL_UINT32(NODES - 55, next);
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -212,5 +269,7 @@ int main(void)
 	RUN_TEST(test_slow_nodes_capped_leaves_room_and_only_slot_count);
 	RUN_TEST(test_nodes_without_a_leaf_have_their_place);
 	RUN_TEST(test_the_first_in_order_is_what_plan_takes_in_every_mode_and_strategy);
+	RUN_TEST(test_each_place_is_what_plan_takes_when_those_before_it_are_out_of_the_question);
+	RUN_TEST(test_behind_1024_nodes_the_rest_has_one_place);
 	return UNITY_END();
 }

@@ -274,7 +274,7 @@ static void put_labelled(uint32_t slot, const char *name, const char *key, const
 	int len = snprintf(in, sizeof in, "%s%s%s", name, key, value);
 	uint32_t a = (uint32_t)strlen(name), b = (uint32_t)strlen(key), end = (uint32_t)len;
 	struct frond_pair pair = {{a, b}, {a + b, end - a - b}};
-	struct frond_node node = {.slot = slot, .gpus = 8, .name = {0, a}};
+	struct frond_node node = {.slot = slot, .gpus = 8, .topology = FROND_NONE, .name = {0, a}};
 	int32_t code = abi->node_put(c->engine, &node, &pair, 1, in, end, c->text, CLUSTER_TEXT - 1, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 }

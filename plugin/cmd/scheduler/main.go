@@ -16,8 +16,11 @@ import (
 	"github.com/frond-scheduler/frond/plugin/topologygpu"
 )
 
+// recordVariable names the file in which every call to the engine is recorded, for frond-sim replay. Unset: none.
+const recordVariable = "FROND_RECORD"
+
 func main() {
-	host := &topologygpu.Host{}
+	host := &topologygpu.Host{Record: os.Getenv(recordVariable)}
 	command := app.NewSchedulerCommand(app.WithPlugin(topologygpu.Name, host.Factory))
 	addSchedulerName(command)
 	os.Exit(cli.Run(command))

@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * defrag.c - phases:
+ *
+ *   1  does it fit as it is? which rule must it meet?
+ *   2  a lower bound from counting alone: in each domain of the rule, the GPUs that are missing and the most that so
+ *      many moves can free on its nodes
+ *   3  small clusters: every set of k members, k from the lower bound upwards, and every place for them, until the gang
+ *      fits and the rules of those that moved hold. A k that fails entirely raises the lower bound
+ *   4  larger ones: the cheapest domains by counting; the members in the way leave, the gang goes in, and their gangs
+ *      are planned anew around the members that stay, or as a whole. The fewest moves win
+ */
+#include "core/defrag.h"
+
+#define RATIO_ONE 720720u /* divisible by every number of GPUs in a node */
+
+void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes, uint32_t pods)
+{
+	work->node_cap = nodes;
+	roster_layout(&work->roster, arena, pods);
+	work->places = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->places);
+	work->room = arena_raw(arena, nodes, sizeof *work->room);
+	work->movers = arena_raw(arena, DEFRAG_MOVES, sizeof *work->movers);
+	work->best = arena_raw(arena, DEFRAG_MOVES, sizeof *work->best);
+	work->gangs = arena_raw(arena, DEFRAG_GANGS, sizeof *work->gangs);
+}
+
+struct dig { /* one call */
+	struct defrag_work *work;
+	struct core *core;
+	const struct fabric *fabric;
+	struct ask ask;
+	const struct ask *defaults;
+	struct answer answer;
+	uint32_t size, need; /* GPUs of a member and members to place; sizes differ: 1 and GPUs */
+	uint32_t own_gang;   /* of the asked gang, when some of it is bound; FROND_NONE: none */
+	uint32_t plans;      /* left for the exact search */
+};
+
+static bool fits(struct dig *dig)
+{
+	place_gang(dig->core->work, &dig->ask, &dig->answer, dig->work->places);
+	return dig->answer.plan.outcome == FROND_PLACED;
+}
+
+static void begin(struct dig *dig, const struct ask *ask)
+{
+	bool mixed = false;
+	uint32_t gpus = 0, missing = 0;
+	dig->ask = *ask;
+	if (ask->mode == MODE_PREFERRED)
+		dig->ask.mode = MODE_REQUIRED; /* nobody moves for a relaxed placement */
+	dig->own_gang = FROND_NONE;
+	for (uint32_t i = 0; i < ask->count; i++) {
+		const struct frond_member *member = &ask->members[i];
+		uint32_t entry = ledger_find(&dig->core->ledger, member->pod);
+		if (entry != FROND_NONE)
+			dig->own_gang = dig->core->ledger.entries[entry].gang;
+		if (member->gpus == 0)
+			continue;
+		mixed |= dig->size != 0 && member->gpus != dig->size;
+		dig->size = member->gpus;
+		if (member->pinned_slot == FROND_NONE) {
+			missing++;
+			gpus += member->gpus;
+		}
+	}
+	dig->size = mixed ? 1 : dig->size;
+	dig->need = mixed ? gpus : missing;
+}
+
+static bool movable(const struct dig *dig, const struct entry *entry)
+{
+	return entry->hold == HOLD_BOUND && entry->gang != FROND_NONE && entry->gang != dig->own_gang &&
+	       entry->slot != FROND_NONE && entry_gpus(entry) > 0;
+}
+
+static uint32_t frees(const struct dig *dig, const struct entry *entry)
+{
+	return bits_count(entry->mask & ~(uint32_t)dig->core->nodes[entry->slot].unhealthy) + entry->by_count;
+}
+
+/* ---- what a gang must keep -------------------------------------------------------------------------------------------- */
+
+static void sift(uint32_t *list, uint32_t root, uint32_t count)
+{
+	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+		if (child + 1 < count && list[child] < list[child + 1])
+			child++;
+		if (list[root] >= list[child])
+			return;
+		uint32_t number = list[child];
+		list[child] = list[root];
+		list[root] = number;
+		root = child;
+	}
+}
+
+static void sort(uint32_t *list, uint32_t count)
+{
+	for (uint32_t root = count / 2; root > 0; root--)
+		sift(list, root - 1, count);
+	for (uint32_t end = count; end > 1; end--) {
+		uint32_t number = list[end - 1];
+		list[end - 1] = list[0];
+		list[0] = number;
+		sift(list, 0, end - 1);
+	}
+}
+
+struct use { /* what a gang on these positions uses; a node without a leaf counts as a leaf and a spine */
+	uint32_t nodes, domains, leaves, runs, spines, chains;
+	bool loose, slow; /* a node without a leaf; a leaf whose link is too slow */
+};
+
+static struct use use_of(const struct fabric *fabric, const uint32_t *positions, uint32_t count,
+			 uint32_t bandwidth_gbps)
+{
+	struct use use = {.nodes = 0};
+	uint32_t last = FROND_NONE, last_leaf = FROND_NONE, last_spine = FROND_NONE;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = positions[i], leaf = fabric->leaf_of[at];
+		if (at == last)
+			continue;
+		use.nodes++;
+		use.loose |= leaf == FROND_NONE;
+		use.domains += last == FROND_NONE || fabric->domain_of[at] == FROND_NONE ||
+			       fabric->domain_of[at] != fabric->domain_of[last];
+		last = at;
+		if (leaf != FROND_NONE && leaf == last_leaf)
+			continue;
+		use.leaves++;
+		if (leaf == FROND_NONE) {
+			use.runs++;
+			use.spines++;
+			use.chains++;
+			continue;
+		}
+		uint32_t spine = fabric->leaf_spine[leaf], uplink = fabric->leaf_uplink[leaf];
+		use.slow |= uplink != 0 && uplink < bandwidth_gbps;
+		use.runs += last_leaf == FROND_NONE || leaf != last_leaf + 1 || spine != last_spine;
+		use.spines += spine != last_spine;
+		use.chains += last_spine == FROND_NONE ||
+			      (spine != last_spine && (spine != last_spine + 1 || !spine_adjacent(fabric, spine)));
+		last_leaf = leaf;
+		last_spine = spine;
+	}
+	return use;
+}
+
+/* Sorts the positions. */
+static bool shape_kept(const struct fabric *fabric, const struct shape *shape, uint32_t *positions, uint32_t count)
+{
+	sort(positions, count);
+	struct use use = use_of(fabric, positions, count, shape->bandwidth_gbps);
+	if (use.leaves > 1 && use.slow)
+		return false; /* no gang crosses a slow link */
+	switch (shape->rule) {
+	case FROND_RULE_NONE:
+		return true;
+	case FROND_RULE_SINGLE_NODE:
+		return use.nodes == 1;
+	case FROND_RULE_NVLINK_DOMAIN:
+		return use.domains == 1 && (count == 0 || fabric->domain_of[positions[0]] != FROND_NONE);
+	case FROND_RULE_SAME_LEAF:
+	case FROND_RULE_COMPLETE_LEAF:
+		return use.leaves == 1 && !use.loose;
+	case FROND_RULE_ADJACENT_LEAVES:
+		return use.spines == 1 && use.runs == 1 && use.leaves <= shape->need_leaves && !use.loose;
+	default:
+		return use.chains == 1 && use.runs == use.spines && use.spines <= shape->need_spines && !use.loose;
+	}
+}
+
+/* The gang's wishes and the rule that it meets today. False: too large. */
+static bool describe(struct dig *dig, uint32_t id, struct moved_gang *gang)
+{
+	struct roster *roster = &dig->work->roster;
+	const struct gang *from = &dig->core->gangs.gangs[id];
+	struct ask ask;
+	struct answer answer;
+	*gang = (struct moved_gang){.key = from->key, .id = id, .terms = from->terms};
+	if (roster_fill(roster, dig->core, id) != FROND_OK)
+		return false;
+	roster_ask(roster, &gang->terms, dig->defaults, NULL, &ask);
+	gang->shape = (struct shape){.bandwidth_gbps = ask.bandwidth_gbps};
+	if (ask.mode == MODE_IGNORE || dig->fabric->leaf_count == 0 || !place_rule_of(dig->core->work, &ask, &answer) ||
+	    (answer.plan.flags & FROND_PLAN_SHAPELESS))
+		return true;
+	struct shape shape = {.rule = answer.plan.rule,
+			      .need_leaves = answer.need_leaves,
+			      .need_spines = answer.need_spines,
+			      .bandwidth_gbps = ask.bandwidth_gbps};
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < roster->count; i++)
+		if (roster->members[i].gpus > 0)
+			roster->entries[count++] = dig->fabric->position[roster->members[i].pinned_slot];
+	if (shape_kept(dig->fabric, &shape, roster->entries, count))
+		gang->shape = shape;
+	return true;
+}
+
+/* ---- counting: what a domain costs, at least ---------------------------------------------------------------------------- */
+
+static bool node_usable(const struct node *node, uint32_t bandwidth_gbps)
+{
+	return node_open(node) && (node->uplink_gbps == 0 || node->uplink_gbps >= bandwidth_gbps);
+}
+
+struct hole { /* positions first … end - 1, or those of them in an NVLink domain, and what it costs at least */
+	uint32_t first, end, nvlink;
+	uint32_t moves;
+};
+
+static bool hole_has(const struct dig *dig, const struct hole *hole, uint32_t position)
+{
+	return hole->nvlink == FROND_NONE || dig->fabric->domain_of[position] == hole->nvlink;
+}
+
+struct ladder { /* members that a node gains when so many leave it, the largest first */
+	uint32_t room;
+	uint32_t gain[FROND_GPUS_MAX + 1]; /* by moves */
+	uint32_t moves;                    /* entries behind [0] */
+};
+
+static struct ladder ladder_of(const struct dig *dig, const struct hole *hole, uint32_t position)
+{
+	const struct entry *entries = dig->core->ledger.entries;
+	uint32_t slot = dig->fabric->order[position], sizes[FROND_GPUS_MAX + 1] = {0};
+	const struct node *node = &dig->core->nodes[slot];
+	struct ladder ladder = {.room = 0};
+	if (!hole_has(dig, hole, position) || !node_usable(node, dig->ask.bandwidth_gbps) ||
+	    (dig->ask.only_slot != FROND_NONE && dig->ask.only_slot != slot))
+		return ladder;
+	for (uint32_t at = node->first; at != FROND_NONE; at = entries[at].node_next)
+		if (movable(dig, &entries[at]))
+			sizes[min_u32(frees(dig, &entries[at]), FROND_GPUS_MAX)]++;
+	uint32_t free = node_free_count(node), all = min_u32(node->gpus, FROND_GPUS_MAX);
+	ladder.room = free / dig->size;
+	for (uint32_t size = FROND_GPUS_MAX; size > 0; size--)
+		for (; sizes[size] > 0 && ladder.moves < FROND_GPUS_MAX; sizes[size]--) {
+			free = min_u32(free + size, all);
+			ladder.gain[++ladder.moves] = free / dig->size - ladder.room;
+		}
+	return ladder;
+}
+
+/* Moves for the best ratio of moves to members gained, and the members; 0: nothing to gain. */
+static uint32_t best_step(const struct ladder *ladder, uint32_t *gain)
+{
+	uint32_t best = 0;
+	*gain = 0;
+	for (uint32_t moves = 1; moves <= ladder->moves; moves++)
+		if (ladder->gain[moves] > 0 && (best == 0 || moves * *gain < best * ladder->gain[moves])) {
+			best = moves;
+			*gain = ladder->gain[moves];
+		}
+	return best;
+}
+
+struct steps { /* members to be gained in a domain, by moves and members of the best step on their node */
+	uint64_t members[FROND_GPUS_MAX + 1][FROND_GPUS_MAX + 1];
+	uint64_t room;
+};
+
+/* The cheapest step that is left; false: none. */
+static bool cheapest_step(const struct steps *steps, uint32_t *moves, uint32_t *gain)
+{
+	bool found = false;
+	for (uint32_t m = 1; m <= FROND_GPUS_MAX; m++)
+		for (uint32_t g = 1; g <= FROND_GPUS_MAX; g++)
+			if (steps->members[m][g] > 0 && (!found || m * *gain < *moves * g)) {
+				*moves = m;
+				*gain = g;
+				found = true;
+			}
+	return found;
+}
+
+/* Moves without which the domain has no room; UINT32_MAX: it never has. Each member gained costs no less than the best
+ * ratio of its node, so that the cheapest nodes, taken in fractions, bound every choice from below. */
+static uint32_t least_moves(const struct dig *dig, const struct hole *hole)
+{
+	struct steps steps = {.room = 0};
+	for (uint32_t position = hole->first; position < hole->end; position++) {
+		struct ladder ladder = ladder_of(dig, hole, position);
+		uint32_t gain, moves = best_step(&ladder, &gain);
+		steps.room += ladder.room;
+		if (moves > 0) /* all that the node can gain, at its best ratio */
+			steps.members[moves][gain] += ladder.gain[ladder.moves];
+	}
+	uint64_t cost = 0, missing = steps.room >= dig->need ? 0 : dig->need - steps.room;
+	while (missing > 0) {
+		uint32_t moves = 0, gain = 1;
+		if (!cheapest_step(&steps, &moves, &gain))
+			return UINT32_MAX;
+		uint64_t taken = missing < steps.members[moves][gain] ? missing : steps.members[moves][gain];
+		cost += taken * moves * (RATIO_ONE / gain);
+		missing -= taken;
+		steps.members[moves][gain] = 0;
+	}
+	return (uint32_t)((cost + RATIO_ONE - 1) / RATIO_ONE);
+}
+
+/* The cheapest domains in order; returns how many. The first one's moves are a lower bound. */
+static uint32_t find_holes(struct dig *dig, struct hole *holes)
+{
+	uint32_t count = 0;
+	for (struct domains domains = domains_of(dig->fabric, &dig->ask, &dig->answer); domains_next(&domains);) {
+		struct hole hole = {.first = domains.first, .end = domains.end, .nvlink = domains.nvlink};
+		hole.moves = least_moves(dig, &hole);
+		uint32_t at = count;
+		while (at > 0 && hole.moves < holes[at - 1].moves)
+			at--;
+		if (hole.moves == UINT32_MAX || at == DEFRAG_HOLES)
+			continue;
+		count = min_u32(count + 1, DEFRAG_HOLES);
+		memmove(&holes[at + 1], &holes[at], (count - 1 - at) * sizeof *holes);
+		holes[at] = hole;
+	}
+	return count;
+}
+
+/* ---- small clusters: every set of members --------------------------------------------------------------------------------- */
+
+static bool key_before(struct frond_key a, struct frond_key b)
+{
+	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
+}
+
+static bool mover_before(const struct dig *dig, const struct mover *a, const struct mover *b)
+{
+	struct frond_key key_a = dig->work->gangs[a->gang].key, key_b = dig->work->gangs[b->gang].key;
+	if (!key_equal(key_a, key_b))
+		return key_before(key_a, key_b);
+	return a->rank != b->rank ? a->rank < b->rank : key_before(a->pod, b->pod);
+}
+
+/* By gang, rank and key: the ledger's lists go by history. */
+static void add_mover(struct dig *dig, uint32_t at, uint32_t gang)
+{
+	struct defrag_work *work = dig->work;
+	const struct entry *entry = &dig->core->ledger.entries[at];
+	struct mover mover = {.pod = entry->pod,
+			      .entry = at,
+			      .gang = gang,
+			      .rank = entry->rank,
+			      .gpus = entry_gpus(entry),
+			      .from = entry->slot,
+			      .to = entry->slot,
+			      .fixed = !movable(dig, entry)};
+	uint32_t i = work->count++;
+	for (; i > 0 && mover_before(dig, &mover, &work->movers[i - 1]); i--)
+		work->movers[i] = work->movers[i - 1];
+	work->movers[i] = mover;
+}
+
+/* Every member of every gang that may move. False: too many for an exact search. */
+static bool gather(struct dig *dig)
+{
+	struct defrag_work *work = dig->work;
+	const struct gangs *gangs = &dig->core->gangs;
+	const struct entry *entries = dig->core->ledger.entries;
+	work->count = work->gang_count = 0;
+	if (dig->fabric->node_count > DEFRAG_NODES || gangs->used > DEFRAG_MEMBERS)
+		return false;
+	for (uint32_t id = 0; id < gangs->fresh; id++) {
+		if (gangs->gangs[id].first == FROND_NONE || id == dig->own_gang)
+			continue;
+		if (gangs->gangs[id].members > DEFRAG_MEMBERS - work->count ||
+		    !describe(dig, id, &work->gangs[work->gang_count]))
+			return false;
+		uint32_t gang = work->gang_count++;
+		for (uint32_t at = gangs->gangs[id].first; at != FROND_NONE; at = entries[at].gang_next)
+			if (entries[at].slot != FROND_NONE && entry_gpus(&entries[at]) > 0)
+				add_mover(dig, at, gang);
+	}
+	return true;
+}
+
+struct search {
+	struct dig *dig;
+	uint32_t moves;                /* to be made */
+	uint32_t chosen[DEFRAG_DEPTH]; /* movers */
+};
+
+static bool plan_fits(struct dig *dig)
+{
+	if (dig->plans == 0)
+		return false;
+	dig->plans--;
+	return fits(dig);
+}
+
+/* Every gang of which a member moves keeps its shape. */
+static bool shapes_kept(const struct search *search)
+{
+	const struct defrag_work *work = search->dig->work;
+	for (uint32_t i = 0; i < search->moves; i++) {
+		uint32_t positions[DEFRAG_MEMBERS], count = 0, gang = work->movers[search->chosen[i]].gang;
+		for (uint32_t m = 0; m < work->count; m++)
+			if (work->movers[m].gang == gang)
+				positions[count++] = search->dig->fabric->position[work->movers[m].to];
+		if (!shape_kept(search->dig->fabric, &work->gangs[gang].shape, positions, count))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t ring_of(const struct dig *dig, uint32_t slot, uint32_t mask)
+{
+	uint8_t order[FROND_GPUS_MAX];
+	uint64_t ring = 0;
+	for (uint32_t i = gpuset_ring(dig->core->sets[dig->core->nodes[slot].topology], mask, order); i-- > 0;)
+		ring = ring << 4 | order[i];
+	return ring;
+}
+
+/* A place for mover number i and those behind it, with room for the gang left. Depth: DEFRAG_DEPTH. */
+static bool settle(struct search *search, uint32_t i)
+{
+	struct dig *dig = search->dig;
+	struct core *core = dig->core;
+	if (i == search->moves)
+		return true;
+	struct mover *mover = &dig->work->movers[search->chosen[i]];
+	struct gpu_wish wish = dig->work->gangs[mover->gang].terms.gpu;
+	for (uint32_t position = 0; position < dig->fabric->node_count && dig->plans > 0; position++) {
+		uint32_t slot = dig->fabric->order[position], entry;
+		const struct node *node = &core->nodes[slot];
+		if (slot == mover->from || node_free_count(node) < mover->gpus ||
+		    !node_usable(node, dig->work->gangs[mover->gang].shape.bandwidth_gbps))
+			continue;
+		mover->mask =
+			gpuset_choose(core->sets[node->topology], &wish, node_free_mask(node), node->held, mover->gpus);
+		if (mover->mask == 0)
+			continue;
+		mover->to = slot;
+		mover->ring = ring_of(dig, slot, mover->mask);
+		if (i + 1 == search->moves && !shapes_kept(search))
+			continue;
+		undo_begin(&core->undo);
+		int32_t code = ledger_enter(&core->ledger, mover->pod, HOLD_BOUND, slot, mover->mask, 0, mover->rank,
+					    FROND_NONE, &entry);
+		assert(code == FROND_OK); /* it has just left */
+		bool found = plan_fits(dig) && settle(search, i + 1);
+		undo_back(&core->undo);
+		if (found)
+			return true;
+	}
+	mover->to = mover->from;
+	return false;
+}
+
+/* Is it as good as the one before it? Then a set with this one and without that one has been tried already. */
+static bool like_before(const struct dig *dig, uint32_t m)
+{
+	if (m == 0)
+		return false;
+	const struct mover *mover = &dig->work->movers[m], *before = mover - 1;
+	bool constrained = dig->ask.gpu.mode == MODE_REQUIRED ||
+			   dig->work->gangs[mover->gang].terms.gpu.mode == MODE_REQUIRED; /* devices matter */
+	return mover->gang == before->gang && mover->from == before->from && mover->gpus == before->gpus &&
+	       !before->fixed && !before->moves && !constrained;
+}
+
+/* Members from `start` on that leave, `chosen` having left. Depth: DEFRAG_DEPTH. */
+static bool choose(struct search *search, uint32_t start, uint32_t chosen)
+{
+	struct dig *dig = search->dig;
+	if (chosen == search->moves)
+		return plan_fits(dig) && settle(search, 0);
+	for (uint32_t m = start; m < dig->work->count && dig->plans > 0; m++) {
+		struct mover *mover = &dig->work->movers[m];
+		if (mover->fixed || like_before(dig, m))
+			continue;
+		search->chosen[chosen] = m;
+		mover->moves = true;
+		undo_begin(&dig->core->undo);
+		what_if_leave(dig->core, mover->entry);
+		bool found = choose(search, m + 1, chosen + 1);
+		undo_back(&dig->core->undo);
+		if (found)
+			return true;
+		mover->moves = false;
+	}
+	return false;
+}
+
+enum verdict { FOUND, HOPELESS, OPEN };
+
+/* *least: no set has fewer. OPEN: nobody knows. */
+static enum verdict search_all(struct dig *dig, uint32_t *least)
+{
+	uint32_t able = 0;
+	for (uint32_t m = 0; m < dig->work->count; m++)
+		able += !dig->work->movers[m].fixed;
+	dig->plans = DEFRAG_PLANS;
+	for (; *least <= min_u32(able, DEFRAG_DEPTH); ++*least) {
+		struct search search = {.dig = dig, .moves = *least};
+		if (choose(&search, 0, 0))
+			return FOUND;
+		if (dig->plans == 0)
+			return OPEN;
+	}
+	return able <= DEFRAG_DEPTH ? HOPELESS : OPEN;
+}
+
+/* ---- larger clusters: one hole ---------------------------------------------------------------------------------------------- */
+
+/* The gang's index, known from now on; FROND_NONE: no room for it. */
+static uint32_t know_gang(struct dig *dig, uint32_t id)
+{
+	struct defrag_work *work = dig->work;
+	for (uint32_t i = 0; i < work->gang_count; i++)
+		if (work->gangs[i].id == id)
+			return i;
+	if (work->gang_count == DEFRAG_GANGS || !describe(dig, id, &work->gangs[work->gang_count]))
+		return FROND_NONE;
+	return work->gang_count++;
+}
+
+/* Marks the member; it leaves when all have been marked, for the shapes are of the day. */
+static bool mark(struct dig *dig, uint32_t at)
+{
+	struct defrag_work *work = dig->work;
+	uint32_t gang = know_gang(dig, dig->core->ledger.entries[at].gang);
+	if (gang == FROND_NONE || work->count == DEFRAG_MOVES)
+		return false;
+	for (uint32_t i = 0; i < work->count; i++)
+		if (work->movers[i].entry == at)
+			return true;
+	add_mover(dig, at, gang);
+	return true;
+}
+
+static bool marked(const struct dig *dig, uint32_t at)
+{
+	for (uint32_t i = 0; i < dig->work->count; i++)
+		if (dig->work->movers[i].entry == at)
+			return true;
+	return false;
+}
+
+/* The largest movable member of a node that is not marked, lowest key first; FROND_NONE: none. */
+static uint32_t largest_on(const struct dig *dig, uint32_t position)
+{
+	const struct entry *entries = dig->core->ledger.entries;
+	uint32_t best = FROND_NONE;
+	for (uint32_t at = dig->core->nodes[dig->fabric->order[position]].first; at != FROND_NONE;
+	     at = entries[at].node_next) {
+		if (!movable(dig, &entries[at]) || marked(dig, at))
+			continue;
+		uint32_t size = frees(dig, &entries[at]), other = best == FROND_NONE ? 0 : frees(dig, &entries[best]);
+		if (best == FROND_NONE || size > other ||
+		    (size == other && key_before(entries[at].pod, entries[best].pod)))
+			best = at;
+	}
+	return best;
+}
+
+/* Marks who stands in the way: node after node at the best ratio, lowest position first. */
+static bool mark_hole(struct dig *dig, const struct hole *hole)
+{
+	uint64_t room = 0;
+	for (uint32_t position = hole->first; position < hole->end; position++)
+		room += ladder_of(dig, hole, position).room;
+	for (uint32_t ratio_moves = 1, ratio_gain = FROND_GPUS_MAX; room < dig->need;) {
+		/* The next ratio, and the nodes that have it. */
+		uint32_t next_moves = 0, next_gain = 0;
+		for (uint32_t position = hole->first; position < hole->end && room < dig->need; position++) {
+			struct ladder ladder = ladder_of(dig, hole, position);
+			uint32_t gain, moves = best_step(&ladder, &gain);
+			if (moves == 0 || moves * ratio_gain < ratio_moves * gain)
+				continue;
+			if (moves * ratio_gain > ratio_moves * gain) {
+				if (next_moves == 0 || moves * next_gain < next_moves * gain) {
+					next_moves = moves;
+					next_gain = gain;
+				}
+				continue;
+			}
+			for (uint32_t m = 1; m < moves; m++) /* less may be enough for the last node */
+				if (room + ladder.gain[m] >= dig->need)
+					moves = m;
+			room += ladder.gain[moves];
+			for (; moves > 0; moves--)
+				if (!mark(dig, largest_on(dig, position)))
+					return false;
+		}
+		if (room < dig->need && next_moves == 0)
+			return false;
+		ratio_moves = next_moves;
+		ratio_gain = next_gain;
+	}
+	return true;
+}
+
+/* The asked gang takes its places. */
+static bool enter_ask(struct dig *dig)
+{
+	struct ledger *ledger = &dig->core->ledger;
+	for (uint32_t i = 0; i < dig->ask.count; i++) {
+		const struct frond_member *member = &dig->ask.members[i];
+		uint32_t entry;
+		if (member->gpus == 0 || member->pinned_slot != FROND_NONE)
+			continue;
+		if (ledger_find(ledger, member->pod) != FROND_NONE || !undo_room(&dig->core->undo, 1) ||
+		    ledger_enter(ledger, member->pod, HOLD_BOUND, dig->work->places[i].slot,
+				 dig->work->places[i].gpu_mask, 0, member->rank, FROND_NONE, &entry) != FROND_OK)
+			return false;
+	}
+	return true;
+}
+
+static bool member_before(const struct frond_member *a, const struct frond_member *b)
+{
+	return a->rank != b->rank ? a->rank < b->rank : key_before(a->pod, b->pod);
+}
+
+/* Those that stay, pinned, and those that move. False: too many. */
+static bool muster(struct dig *dig, uint32_t gang)
+{
+	struct defrag_work *work = dig->work;
+	struct roster *roster = &work->roster;
+	uint32_t id = gangs_find(&dig->core->gangs, work->gangs[gang].key);
+	roster->count = 0;
+	if (id != FROND_NONE && roster_fill(roster, dig->core, id) != FROND_OK)
+		return false;
+	for (uint32_t m = 0; m < work->count; m++) {
+		const struct mover *mover = &work->movers[m];
+		if (mover->gang != gang)
+			continue;
+		if (roster->count == roster->cap)
+			return false;
+		struct frond_member member = {
+			.pod = mover->pod, .rank = mover->rank, .gpus = mover->gpus, .pinned_slot = FROND_NONE};
+		uint32_t i = roster->count++;
+		for (; i > 0 && member_before(&member, &roster->members[i - 1]); i--)
+			roster->members[i] = roster->members[i - 1];
+		roster->members[i] = member;
+	}
+	return true;
+}
+
+/* Nobody comes back to the node that it leaves. */
+static void forbid_home(struct dig *dig, uint32_t gang)
+{
+	struct defrag_work *work = dig->work;
+	memset(work->room, 0xff, work->node_cap * sizeof *work->room);
+	for (uint32_t m = 0; m < work->count; m++)
+		if (work->movers[m].gang == gang)
+			work->room[work->movers[m].from].today = 0;
+}
+
+/* Takes the places of the plan over to the movers of the gang, and books them. */
+static bool take_places(struct dig *dig, uint32_t gang)
+{
+	struct defrag_work *work = dig->work;
+	for (uint32_t m = 0; m < work->count; m++) {
+		struct mover *mover = &work->movers[m];
+		uint32_t i = 0, entry;
+		if (mover->gang != gang)
+			continue;
+		while (!key_equal(work->roster.members[i].pod, mover->pod))
+			i++;
+		mover->to = work->places[i].slot;
+		mover->mask = work->places[i].gpu_mask;
+		mover->ring = work->places[i].ring;
+		if (!undo_room(&dig->core->undo, 1) ||
+		    ledger_enter(&dig->core->ledger, mover->pod, HOLD_BOUND, mover->to, mover->mask, 0, mover->rank,
+				 FROND_NONE, &entry) != FROND_OK)
+			return false;
+	}
+	return true;
+}
+
+/* New places for the movers of a gang; when its shape does not allow that, for all of it. */
+static bool rehouse(struct dig *dig, uint32_t gang)
+{
+	struct defrag_work *work = dig->work;
+	struct moved_gang *moved = &work->gangs[gang];
+	struct ask ask;
+	struct answer answer;
+	for (uint32_t whole = 0; whole < 2; whole++) {
+		uint32_t id = gangs_find(&dig->core->gangs, moved->key);
+		for (uint32_t at = whole && id != FROND_NONE ? dig->core->gangs.gangs[id].first : FROND_NONE, next;
+		     at != FROND_NONE; at = next) {
+			const struct entry *entry = &dig->core->ledger.entries[at];
+			next = entry->gang_next;
+			if (!movable(dig, entry))
+				continue;
+			if (work->count == DEFRAG_MOVES || !undo_room(&dig->core->undo, 2))
+				return false;
+			add_mover(dig, at, gang);
+			what_if_leave(dig->core, at);
+		}
+		if (!muster(dig, gang))
+			return false;
+		forbid_home(dig, gang);
+		roster_ask(&work->roster, &moved->terms, dig->defaults, work->room, &ask);
+		ask.mode = moved->shape.rule == FROND_RULE_NONE ? MODE_IGNORE : MODE_REQUIRED;
+		place_gang(dig->core->work, &ask, &answer, work->places);
+		if (answer.plan.outcome == FROND_PLACED)
+			return take_places(dig, gang);
+	}
+	return false;
+}
+
+/* Inside a what-if: those in the way leave, the gang goes in, and they find new places. */
+static bool open_hole(struct dig *dig, const struct hole *hole)
+{
+	struct defrag_work *work = dig->work;
+	work->count = work->gang_count = 0;
+	if (!mark_hole(dig, hole))
+		return false;
+	for (uint32_t m = 0; m < work->count; m++) {
+		if (!undo_room(&dig->core->undo, 2))
+			return false;
+		what_if_leave(dig->core, work->movers[m].entry);
+	}
+	dig->ask.domain_first = hole->first;
+	dig->ask.domain_end = hole->end;
+	dig->ask.domain_nvlink = hole->nvlink;
+	bool opened = fits(dig) && enter_ask(dig);
+	for (uint32_t gang = 0; gang < work->gang_count && opened; gang++)
+		opened = rehouse(dig, gang);
+	return opened;
+}
+
+/* The fewest moves of those that the holes ask for, into best. */
+static bool dig_holes(struct dig *dig, const struct hole *holes, uint32_t count)
+{
+	struct defrag_work *work = dig->work;
+	work->best_count = UINT32_MAX;
+	for (uint32_t i = 0; i < count && holes[i].moves < work->best_count; i++) {
+		undo_begin(&dig->core->undo);
+		bool opened = open_hole(dig, &holes[i]);
+		undo_back(&dig->core->undo);
+		if (opened && work->count < work->best_count) {
+			memcpy(work->best, work->movers, work->count * sizeof *work->best);
+			work->best_count = work->count;
+		}
+	}
+	return work->best_count != UINT32_MAX;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------------------------ */
+
+static int32_t tell(const struct mover *movers, uint32_t count, struct frond_moves *out, struct frond_move *moves,
+		    uint32_t cap)
+{
+	out->count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (movers[i].to == movers[i].from)
+			continue;
+		if (out->count < cap)
+			moves[out->count] = (struct frond_move){.pod = movers[i].pod,
+								.rank = movers[i].rank,
+								.from = movers[i].from,
+								.to = movers[i].to,
+								.gpu_mask = movers[i].mask,
+								.ring = movers[i].ring};
+		out->count++;
+	}
+	return out->count > cap ? FROND_SMALL : FROND_OK;
+}
+
+int32_t defrag(struct defrag_work *work, struct core *core, const struct ask *ask, const struct ask *defaults,
+	       struct frond_moves *out, struct frond_move *moves, uint32_t cap)
+{
+	struct dig dig = {.work = work, .core = core, .fabric = &core->fabric, .defaults = defaults};
+	struct hole holes[DEFRAG_HOLES];
+	*out = (struct frond_moves){0};
+	if (!undo_room(&core->undo, 4ull * DEFRAG_DEPTH))
+		return FROND_LIMIT;
+	begin(&dig, ask);
+	bool placed = fits(&dig);
+	out->outcome = dig.answer.plan.outcome;
+	out->flags = dig.answer.plan.flags;
+	if (placed || dig.answer.plan.outcome != FROND_WAITS)
+		return FROND_OK;
+	uint32_t count = find_holes(&dig, holes);
+	if (count == 0)
+		return FROND_OK;
+	uint32_t least = max_u32(holes[0].moves, 1);
+	enum verdict verdict = OPEN;
+	if (ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0 && gather(&dig))
+		verdict = search_all(&dig, &least);
+	int32_t code = FROND_OK;
+	if (verdict == FOUND)
+		code = tell(work->movers, work->count, out, moves, cap);
+	else if (verdict == OPEN && dig_holes(&dig, holes, count))
+		code = tell(work->best, work->best_count, out, moves, cap);
+	if (out->count > 0) {
+		out->outcome = FROND_PLACED;
+		out->flags = 0;
+		out->lower_bound = least;
+	}
+	return code;
+}

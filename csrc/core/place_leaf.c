@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_leaf.c - what a node and a leaf can take, which nodes of a leaf take it, and what that costs and brings
+ * (steps 4 to 6 of spec 3.4). A leaf whose nodes are alike answers from its sums; any other by looking at its nodes.
+ */
+#include "core/place_work.h"
+
+#define TERM_ONE 10000u /* a term of the weighted score, as an integer */
+
+/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+
+static struct gpu_wish wish_on(const struct place_work *work, uint32_t slot)
+{
+	struct gpu_wish wish = work->ask->gpu;
+	for (uint32_t i = 0; i < work->ask->named_count; i++)
+		if (work->ask->named[i].slot == slot)
+			wish.prefer |= work->ask->named[i].mask;
+	return wish;
+}
+
+/* Members that choose GPUs of these one after the other until one finds no set. */
+static uint32_t fits(const struct place_work *work, uint32_t slot, uint32_t free, uint32_t held, uint32_t count)
+{
+	uint32_t most = count / work->size;
+	if (!work->constrained)
+		return most;
+	struct gpuset *set = work->sets[work->nodes[slot].topology];
+	struct gpu_wish wish = wish_on(work, slot);
+	for (uint32_t members = 0; members < most; members++) {
+		uint32_t chosen = gpuset_choose(set, &wish, free, held, work->size);
+		if (chosen == 0)
+			return members;
+		free &= ~chosen;
+		held |= chosen;
+	}
+	return most;
+}
+
+static bool fast_enough(const struct place_work *work, const struct node *node)
+{
+	return node->uplink_gbps == 0 || node->uplink_gbps >= work->ask->bandwidth_gbps;
+}
+
+static uint32_t leaf_gpus(const struct place_work *work, uint32_t position)
+{
+	uint32_t most = work->ask->max_gpus_per_leaf;
+	return most > 0 && work->fabric->leaf_of[position] != FROND_NONE ? most : UINT32_MAX;
+}
+
+uint32_t place_node_cap(const struct place_work *work, uint32_t position)
+{
+	uint32_t slot = work->fabric->order[position];
+	const struct node *node = &work->nodes[slot];
+	if (node->gpus < work->size || !fast_enough(work, node))
+		return 0;
+	uint32_t members = fits(work, slot, bits_first(node->gpus), 0, node->gpus);
+	if (work->ask->room != NULL)
+		members = min_u32(members, work->ask->room[slot].ever);
+	return min_u32(members, leaf_gpus(work, position) / work->size);
+}
+
+uint32_t place_node_now(const struct place_work *work, uint32_t position)
+{
+	const struct ask *ask = work->ask;
+	uint32_t slot = work->fabric->order[position];
+	const struct node *node = &work->nodes[slot];
+	uint32_t free = node_free_count(node), pinned = work->pin[position];
+	if (free < work->size || !node_open(node) || !fast_enough(work, node) || position < work->from ||
+	    position >= work->end || (ask->only_slot != FROND_NONE && ask->only_slot != slot) ||
+	    !place_in_domain(work, position))
+		return 0;
+	uint32_t members = fits(work, slot, node_free_mask(node), node->held, free);
+	if (ask->room != NULL)
+		members = min_u32(members, min_u32(ask->room[slot].today, ask->room[slot].ever));
+	members = min_u32(members, leaf_gpus(work, position) / work->size);
+	if (work->one_node)
+		return members >= work->missing && pinned == work->pins ? members : 0;
+	return min_u32(members, work->per_node > pinned ? work->per_node - pinned : 0);
+}
+
+/* ---- items --------------------------------------------------------------------------------------------------------- */
+
+void place_measure(struct place_work *work, uint32_t per_node, bool one_node)
+{
+	work->per_node = per_node;
+	work->one_node = one_node;
+	work->measure++;
+	work->counted_gpus = work->fabric->gpus_most;
+	if (per_node < FROND_GPUS_MAX)
+		work->counted_gpus = min_u32(work->counted_gpus, per_node * work->size);
+	work->quick = work->counted && work->pins == 0 && work->domain == FROND_NONE && work->preferred == FROND_NONE &&
+		      work->ask->bandwidth_gbps == 0 && work->from == 0 && work->end == work->fabric->node_count;
+}
+
+/* The item's sums tell all: it is a leaf, wholly in question, and nobody of the gang is there. */
+static bool by_sums(const struct place_work *work, uint32_t item)
+{
+	if (work->quick)
+		return item < work->fabric->leaf_count;
+	return work->counted && item < work->fabric->leaf_count && work->item_pin[item] == 0 &&
+	       work->domain == FROND_NONE && work->preferred == FROND_NONE &&
+	       work->ask->bandwidth_gbps <= work->fabric->leaf_slowest[item] && item_start(work, item) >= work->from &&
+	       item_end(work, item) <= work->end;
+}
+
+static uint32_t hold_by_nodes(const struct place_work *work, uint32_t item)
+{
+	const struct ask *ask = work->ask;
+	bool leaf = item < work->fabric->leaf_count;
+	uint32_t rooms[FROND_GPUS_MAX + 1] = {0};
+	uint32_t sum = 0, pinned_nodes = 0, most = 0;
+	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
+		uint32_t room = place_node_now(work, position);
+		most = max_u32(most, room);
+		if (work->pin[position] > 0) { /* a node that the gang uses already costs no further node */
+			pinned_nodes++;
+			sum += room;
+		} else {
+			rooms[room]++;
+		}
+	}
+	uint32_t nodes = UINT32_MAX;
+	if (leaf && ask->max_nodes_per_leaf > 0)
+		nodes = ask->max_nodes_per_leaf > pinned_nodes ? ask->max_nodes_per_leaf - pinned_nodes : 0;
+	for (uint32_t room = FROND_GPUS_MAX; room > 0; room--) {
+		uint32_t count = min_u32(rooms[room], nodes);
+		sum += count * room;
+		nodes -= count;
+	}
+	if (leaf && ask->max_gpus_per_leaf > 0) {
+		uint32_t in_leaf = ask->max_gpus_per_leaf / work->size, pinned = work->item_pin[item];
+		sum = min_u32(sum, in_leaf > pinned ? in_leaf - pinned : 0);
+	}
+	if (work->one_node)
+		return most > 0 && sum >= work->missing ? work->missing : 0;
+	return sum;
+}
+
+uint32_t place_hold(struct place_work *work, uint32_t item)
+{
+	if (by_sums(work, item))
+		return leaf_hold(work, &work->fabric->leaf[item]);
+	if (work->stamp[item] != work->measure) {
+		work->hold[item] = hold_by_nodes(work, item);
+		work->stamp[item] = work->measure;
+	}
+	return work->hold[item];
+}
+
+uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members)
+{
+	const struct ask *ask = work->ask;
+	bool leaf = item < work->fabric->leaf_count;
+	if (work->counted && leaf && work->fabric->leaf_kind[item] != FROND_NONE &&
+	    ask->bandwidth_gbps <= work->fabric->leaf_slowest[item]) { /* every node is like the first */
+		uint32_t each = (work->fabric->leaf_kind[item] & UINT8_MAX) / work->size;
+		*nodes = each > 0 ? leaf_nodes(work->fabric, item) : 0;
+		*node_members = *nodes > 0 ? each : 0;
+		return *nodes * each;
+	}
+	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, sum = 0;
+	*nodes = *node_members = 0;
+	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
+		uint32_t room = place_node_cap(work, position);
+		rooms[room]++;
+		*nodes += room > 0;
+		*node_members = max_u32(*node_members, room);
+	}
+	if (leaf && ask->max_nodes_per_leaf > 0)
+		*nodes = min_u32(*nodes, ask->max_nodes_per_leaf);
+	uint32_t left = *nodes;
+	for (uint32_t room = FROND_GPUS_MAX; room > 0; room--) {
+		uint32_t count = min_u32(rooms[room], left);
+		sum += count * room;
+		left -= count;
+	}
+	if (leaf && ask->max_gpus_per_leaf > 0) {
+		uint32_t most = ask->max_gpus_per_leaf / work->size;
+		sum = min_u32(sum, most);
+		*nodes = min_u32(*nodes, most);
+	}
+	return sum;
+}
+
+/* ---- which nodes of an item ------------------------------------------------------------------------------------------ */
+
+struct rooms { /* nodes of an item that nobody of the gang uses yet, by the members they could take */
+	uint32_t count[FROND_GPUS_MAX + 1];
+	uint32_t spare; /* room on nodes that the gang uses */
+	uint32_t used;  /* such nodes */
+};
+
+static struct rooms rooms_of(const struct place_work *work, uint32_t item)
+{
+	struct rooms rooms = {.spare = 0};
+	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
+		uint32_t room = place_node_now(work, position);
+		if (work->pin[position] > 0) {
+			rooms.spare += room;
+			rooms.used++;
+		} else {
+			rooms.count[room]++;
+		}
+	}
+	return rooms;
+}
+
+/* Fewest further nodes for so many members; UINT32_MAX: they do not fit. */
+static uint32_t fewest(const struct rooms *rooms, uint32_t members)
+{
+	uint32_t nodes = 0, left = members > rooms->spare ? members - rooms->spare : 0;
+	for (uint32_t room = FROND_GPUS_MAX; room > 0 && left > 0; room--) {
+		uint32_t count = min_u32(rooms->count[room], (left + room - 1) / room);
+		nodes += count;
+		left -= min_u32(left, count * room);
+	}
+	return left > 0 ? UINT32_MAX : nodes;
+}
+
+uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t members)
+{
+	struct rooms rooms = rooms_of(work, item);
+	return fewest(&rooms, members);
+}
+
+/* Nodes that the members of an item may open; UINT32_MAX: any number. */
+static uint32_t node_bound(const struct place_work *work, uint32_t item, const struct rooms *rooms, uint32_t members)
+{
+	uint32_t bound = UINT32_MAX, cap = work->ask->max_nodes_per_leaf;
+	if (work->one_node)
+		return work->pins > 0 ? 0 : 1;
+	if (place_shares(work))
+		bound = fewest(rooms, members);
+	if (cap > 0 && item < work->fabric->leaf_count)
+		bound = min_u32(bound, cap > rooms->used ? cap - rooms->used : 0);
+	return bound;
+}
+
+/* With `bound` nodes to open, may one with this room be among them, `members` being left? */
+static bool affordable(struct rooms rooms, uint32_t bound, uint32_t room, uint32_t members)
+{
+	if (bound == 0)
+		return false;
+	rooms.count[room]--;
+	rooms.spare += room;
+	return fewest(&rooms, members) <= bound - 1;
+}
+
+uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t gpus)
+{
+	uint32_t slot = work->fabric->order[position], taken = work->taken[position];
+	const struct node *node = &work->nodes[slot];
+	struct gpu_wish wish = wish_on(work, slot);
+	return gpuset_choose(work->sets[node->topology], &wish, node_free_mask(node) & ~taken, node->held | taken,
+			     gpus);
+}
+
+/* Every pair of its GPUs has the same bandwidth: which set it is does not matter for step 4. */
+static bool even(const struct place_work *work, uint32_t position)
+{
+	const struct node *node = &work->nodes[work->fabric->order[position]];
+	return work->size < 2 || gpuset_uniform(work->sets[node->topology]);
+}
+
+static uint32_t next_bottleneck(const struct place_work *work, uint32_t position)
+{
+	const struct node *node = &work->nodes[work->fabric->order[position]];
+	if (work->size < 2)
+		return 0;
+	if (even(work, position))
+		return gpuset_bottleneck(work->sets[node->topology], bits_first(2));
+	return gpuset_bottleneck(work->sets[node->topology], place_gpus(work, position, work->size));
+}
+
+void place_empty(struct place_work *work, uint32_t item)
+{
+	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++)
+		work->take[position] = work->taken[position] = 0;
+}
+
+/* All nodes of the item are of one kind and healthy, with equal links, and fewest nodes is no question: they differ only
+ * in how many of their GPUs are free, and the leaf has counted that. */
+static bool alike(const struct place_work *work, uint32_t item)
+{
+	const struct fabric *fabric = work->fabric;
+	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != FROND_NONE &&
+	       !place_shares(work) && (work->size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
+}
+
+/* The tightest take all they can, in order of position. */
+static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t members)
+{
+	uint32_t each[FROND_GPUS_MAX + 1], nodes[FROND_GPUS_MAX + 1] = {0}, last = 0, roomiest = 0, count = 0;
+	if (!alike(work, item) || work->one_node)
+		return false;
+	const struct leaf_sum *leaf = &work->fabric->leaf[item];
+	for (uint32_t free = work->size, left = members; left > 0; free++) {
+		assert(free <= FROND_GPUS_MAX);
+		uint32_t have = leaf->at_least[free] - (free < FROND_GPUS_MAX ? leaf->at_least[free + 1] : 0u);
+		if (have == 0)
+			continue;
+		each[free] = min_u32(free / work->size, work->per_node);
+		nodes[free] = min_u32(have, (left + each[free] - 1) / each[free]);
+		uint32_t placed = min_u32(left, nodes[free] * each[free]);
+		left -= placed;
+		count += nodes[free];
+		roomiest = free;
+		last = placed - (nodes[free] - 1) * each[free]; /* for the last of the roomiest */
+	}
+	for (uint32_t position = item_start(work, item); count > 0; position++) {
+		const struct node *node = &work->nodes[work->fabric->order[position]];
+		uint32_t free = node_free_count(node);
+		if (nodes[free] == 0 || !node_open(node))
+			continue;
+		work->take[position] = (uint16_t)(free == roomiest && nodes[free] == 1 ? last : each[free]);
+		nodes[free]--;
+		count--;
+	}
+	return true;
+}
+
+/* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). */
+void place_fill(struct place_work *work, uint32_t item, uint32_t members)
+{
+	if (fill_by_sums(work, item, members))
+		return;
+	struct rooms rooms = rooms_of(work, item);
+	uint32_t bound = node_bound(work, item, &rooms, members);
+	while (members > 0) {
+		uint32_t best = FROND_NONE, best_link = 0, best_left = 0, best_room = 0;
+		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
+			uint32_t room = place_node_now(work, position), take = work->take[position];
+			if (take >= room)
+				continue;
+			bool fresh = take == 0 && work->pin[position] == 0;
+			if (fresh && bound != UINT32_MAX && !affordable(rooms, bound, room, members))
+				continue;
+			uint32_t free = node_free_count(&work->nodes[work->fabric->order[position]]);
+			uint32_t left = free - (take + 1) * work->size, link = next_bottleneck(work, position);
+			if (best != FROND_NONE && (link < best_link || (link == best_link && left >= best_left)))
+				continue;
+			best = position;
+			best_link = link;
+			best_left = left;
+			best_room = room;
+		}
+		assert(best != FROND_NONE);
+		bool fresh = work->take[best] == 0 && work->pin[best] == 0;
+		uint32_t more = 1;
+		if (even(work, best))
+			more = min_u32(members, best_room - work->take[best]); /* it stays the best until it is full */
+		else
+			work->taken[best] = (uint16_t)(work->taken[best] | place_gpus(work, best, work->size));
+		if (fresh) {
+			rooms.count[best_room]--;
+			rooms.spare += best_room;
+			bound -= bound != UINT32_MAX;
+		}
+		rooms.spare -= more;
+		work->take[best] = (uint16_t)(work->take[best] + more);
+		members -= more;
+	}
+}
+
+/* ---- what it costs and brings ------------------------------------------------------------------------------------------ */
+
+struct totals {
+	uint32_t free, used, total; /* GPUs */
+};
+
+static struct totals totals_of(const struct place_work *work, uint32_t item)
+{
+	if (item < work->fabric->leaf_count) {
+		const struct leaf_sum *leaf = &work->fabric->leaf[item];
+		return (struct totals){leaf->free, leaf->used, leaf->total};
+	}
+	const struct node *node = &work->nodes[work->fabric->order[item_start(work, item)]];
+	return (struct totals){node_free_count(node), node_used_count(node), node->gpus};
+}
+
+/* The weighted score of a leaf before placement (spec 3.4): terms in ten-thousandths, weights in thousandths. Terms for
+ * which there is no data count 0, unknown history 1. */
+static uint64_t compute_score(const struct place_work *work, uint32_t free, uint32_t used, uint32_t total,
+			      uint32_t gpus)
+{
+	const uint32_t *weight = work->ask->weight;
+	uint64_t available = (uint64_t)TERM_ONE * free / total;
+	uint64_t terms[SCORE_TERMS] = {0};
+	terms[SCORE_RESOURCE_AVAILABILITY] = available;
+	terms[SCORE_TOPOLOGY_ALIGNMENT] = (uint64_t)TERM_ONE * gpus / free;
+	terms[SCORE_DOMAIN_UTILIZATION] =
+		work->ask->strategy == STRATEGY_DISTRIBUTED ? available : (uint64_t)TERM_ONE * used / total;
+	terms[SCORE_HISTORICAL_PERFORMANCE] = TERM_ONE;
+	uint64_t sum = 0, weights = 0;
+	for (uint32_t i = 0; i < SCORE_TERMS; i++) {
+		sum += weight[i] * terms[i];
+		weights += weight[i];
+	}
+	return weights == 0 ? 0 : sum / weights;
+}
+
+uint64_t place_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total, uint32_t gpus)
+{
+	uint64_t value = compute_score(work, free, used, total, gpus);
+	work->scores[free % SCORES] = (struct score){
+		.plan = work->plan, .free = free, .used = used, .total = total, .gpus = gpus, .value = (uint32_t)value};
+	return value;
+}
+
+void place_leaf_gain(struct place_work *work, uint32_t item, uint32_t members, uint32_t gpus, struct gain *gain)
+{
+	struct totals totals = totals_of(work, item);
+	assert(gpus > 0 && gpus <= totals.free);
+	gain->score += members * place_leaf_score(work, totals.free, totals.used, totals.total, gpus);
+	gain->broken_leaves += totals.used == 0 && gpus < totals.free;
+	gain->opened_leaves += totals.used == 0;
+	gain->left += totals.free - gpus;
+	gain->free += totals.free;
+}
+
+void place_node_gain(const struct node *node, uint32_t gpus, struct gain *gain)
+{
+	gain->broken_nodes += gpus > 0 && node_whole(node) && gpus < node_free_count(node);
+}
+
+void place_link(const struct place_work *work, uint32_t slot, uint32_t set, uint32_t members, struct gain *gain)
+{
+	if (bits_count(set) < 2)
+		return;
+	uint32_t link = gpuset_bottleneck(work->sets[work->nodes[slot].topology], set);
+	gain->worst = min_u32(gain->worst, link);
+	gain->links += (uint64_t)link * members;
+}
+
+/* The nodes that fill() takes are those with the fewest free GPUs, each to its limit. */
+static bool gain_by_sums(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain)
+{
+	const struct fabric *fabric = work->fabric;
+	if (!alike(work, item))
+		return false;
+	struct gpuset *set = work->sets[fabric->leaf_kind[item] >> 8];
+	const struct leaf_sum *leaf = &fabric->leaf[item];
+	uint32_t whole = fabric->leaf_kind[item] & UINT8_MAX, left = members;
+	uint32_t free = work->one_node ? members * work->size : work->size;
+	for (; left > 0; free++) {
+		assert(free <= whole);
+		uint32_t nodes = leaf->at_least[free] - (free < FROND_GPUS_MAX ? leaf->at_least[free + 1] : 0u);
+		uint32_t each = work->one_node ? members : min_u32(free / work->size, work->per_node);
+		if (nodes == 0)
+			continue;
+		uint32_t opened = min_u32(nodes, (left + each - 1) / each), placed = min_u32(left, opened * each);
+		if (free == whole) { /* nodes that nobody used: those left with a free GPU are broken */
+			uint32_t last = placed - (opened - 1) * each;
+			gain->broken_nodes += each * work->size < whole ? opened : last < each;
+		}
+		left -= placed;
+		if (work->one_node)
+			break;
+	}
+	if (work->size > 1) {
+		uint32_t link = gpuset_bottleneck(set, bits_first(2));
+		gain->worst = min_u32(gain->worst, link);
+		gain->links += (uint64_t)link * members;
+	}
+	place_leaf_gain(work, item, members, members * work->size, gain);
+	return true;
+}
+
+void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain)
+{
+	if (members == 0 || gain_by_sums(work, item, members, gain))
+		return;
+	place_fill(work, item, members);
+	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
+		uint32_t take = work->take[position], slot = work->fabric->order[position];
+		if (take == 0)
+			continue;
+		place_node_gain(&work->nodes[slot], take * work->size, gain);
+		if (even(work, position)) {
+			if (work->size > 1)
+				place_link(work, slot, bits_first(2), take, gain);
+			continue;
+		}
+		work->taken[position] = 0;
+		for (uint32_t i = 0; i < take; i++) {
+			uint32_t set = place_gpus(work, position, work->size);
+			place_link(work, slot, set, 1, gain);
+			work->taken[position] = (uint16_t)(work->taken[position] | set);
+		}
+	}
+	place_leaf_gain(work, item, members, members * work->size, gain);
+	place_empty(work, item);
+}
+
+static int order_u64(uint64_t a, uint64_t b) /* lower first */
+{
+	return a < b ? -1 : a > b;
+}
+
+int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b)
+{
+	int order = order_u64(b->worst, a->worst);
+	if (order == 0)
+		order = order_u64(b->links, a->links);
+	if (order != 0)
+		return order;
+	int score = order_u64(b->score, a->score), fragments;
+	if (work->ask->latency_sensitive)
+		fragments = order_u64(b->free, a->free);
+	else if ((fragments = order_u64(a->broken_leaves, b->broken_leaves)) == 0 &&
+		 (fragments = order_u64(a->broken_nodes, b->broken_nodes)) == 0 &&
+		 (fragments = order_u64(a->opened_leaves, b->opened_leaves)) == 0)
+		fragments = order_u64(a->left, b->left);
+	if (work->ask->strategy == STRATEGY_CONSOLIDATED)
+		return fragments != 0 ? fragments : score;
+	return score != 0 ? score : fragments;
+}

@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recover.c - phases of a repair:
+ *
+ *   1  who is lost; a what-if without them
+ *   2  Replace: the planner places them beside the others, which stay
+ *   3  MoveGang: every span that the rule allows (node, NVLink domain, run of leaves, adjacent spines) needs so many
+ *      moves: the members outside it, and where every leaf must be in use no fewer than there are leaves without
+ *      anybody. The least of these is the lower bound. Spans go to the planner, cheapest first, until one works
+ *   4  when that is more than the lower bound (mixed sizes, GPU sets, caps): every choice of fewer members, as far as
+ *      RECOVER_TRIES goes; a number of moves of which every choice fails raises the lower bound
+ */
+#include "core/recover.h"
+
+#define RECOVER_SPANS 64u   /* spans that the planner is asked about */
+#define RECOVER_TRIES 4096u /* choices of members that the planner is asked about */
+#define RECOVER_EXTRA 8u    /* healthy members in such a choice */
+
+enum member_state { STAYS, LOST, MOVES, NO_GPUS };
+
+/* ---- roster --------------------------------------------------------------------------------------------------------- */
+
+void roster_layout(struct roster *roster, struct arena *arena, uint32_t pods)
+{
+	roster->cap = min_u32(pods, FROND_MEMBERS_MAX);
+	roster->members = arena_raw(arena, roster->cap, sizeof *roster->members);
+	roster->entries = arena_raw(arena, roster->cap, sizeof *roster->entries);
+}
+
+static bool entry_before(const struct entry *a, const struct entry *b)
+{
+	if (a->rank != b->rank)
+		return a->rank < b->rank; /* FROND_NONE is the highest */
+	return a->pod.hi != b->pod.hi ? a->pod.hi < b->pod.hi : a->pod.lo < b->pod.lo;
+}
+
+static void sift(uint32_t *list, const struct entry *entries, uint32_t root, uint32_t count)
+{
+	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+		if (child + 1 < count && entry_before(&entries[list[child]], &entries[list[child + 1]]))
+			child++;
+		if (!entry_before(&entries[list[root]], &entries[list[child]]))
+			return;
+		uint32_t entry = list[child];
+		list[child] = list[root];
+		list[root] = entry;
+		root = child;
+	}
+}
+
+static void sort_entries(uint32_t *list, const struct entry *entries, uint32_t count)
+{
+	for (uint32_t root = count / 2; root > 0; root--)
+		sift(list, entries, root - 1, count);
+	for (uint32_t end = count; end > 1; end--) {
+		uint32_t entry = list[end - 1];
+		list[end - 1] = list[0];
+		list[0] = entry;
+		sift(list, entries, 0, end - 1);
+	}
+}
+
+int32_t roster_fill(struct roster *roster, const struct core *core, uint32_t gang)
+{
+	const struct entry *entries = core->ledger.entries;
+	roster->count = 0;
+	if (core->gangs.gangs[gang].members > roster->cap)
+		return FROND_LIMIT;
+	for (uint32_t at = core->gangs.gangs[gang].first; at != FROND_NONE; at = entries[at].gang_next)
+		roster->entries[roster->count++] = at;
+	sort_entries(roster->entries, entries, roster->count);
+	for (uint32_t i = 0; i < roster->count; i++) {
+		const struct entry *entry = &entries[roster->entries[i]];
+		roster->members[i] = (struct frond_member){
+			.pod = entry->pod, .rank = entry->rank, .gpus = entry_gpus(entry), .pinned_slot = entry->slot};
+	}
+	return FROND_OK;
+}
+
+void roster_ask(const struct roster *roster, const struct terms *terms, const struct ask *defaults,
+		const struct frond_room *room, struct ask *ask)
+{
+	*ask = (struct ask){.members = roster->members,
+			    .count = roster->count,
+			    .strategy = terms->strategy,
+			    .mode = terms->mode,
+			    .latency_sensitive = terms->latency_sensitive,
+			    .bandwidth_gbps = terms->bandwidth_gbps,
+			    .max_nodes_per_leaf = defaults->max_nodes_per_leaf,
+			    .max_gpus_per_leaf = defaults->max_gpus_per_leaf,
+			    .only_slot = FROND_NONE,
+			    .domain_first = defaults->domain_first,
+			    .domain_end = defaults->domain_end,
+			    .domain_nvlink = defaults->domain_nvlink,
+			    .gpu = terms->gpu,
+			    .room = room};
+	memcpy(ask->weight, defaults->weight, sizeof ask->weight);
+}
+
+void what_if_leave(struct core *core, uint32_t entry)
+{
+	gangs_part(&core->gangs, entry);
+	ledger_leave(&core->ledger, entry);
+}
+
+/* ---- phase 1: who is lost ------------------------------------------------------------------------------------------- */
+
+void recover_layout(struct recover_work *work, struct arena *arena, uint32_t nodes, uint32_t pods)
+{
+	uint64_t leaves = FABRIC_LEAVES(nodes) + 1;
+	roster_layout(&work->roster, arena, pods);
+	work->places = arena_raw(arena, work->roster.cap, sizeof *work->places);
+	work->state = arena_raw(arena, work->roster.cap, sizeof *work->state);
+	work->healthy = arena_raw(arena, leaves, sizeof *work->healthy);
+	work->room = arena_raw(arena, leaves, sizeof *work->room);
+	work->empty = arena_raw(arena, leaves, sizeof *work->empty);
+	work->walls = arena_raw(arena, leaves, sizeof *work->walls);
+}
+
+struct view { /* one repair */
+	struct recover_work *work;
+	struct core *core;
+	const struct fabric *fabric;
+	struct ask ask;
+	struct answer answer; /* of the last plan; after rule_of() the rule */
+	uint32_t rule, need_leaves, need_spines;
+	uint32_t total, lost; /* members with GPUs */
+	uint32_t size;        /* GPUs of a member; 0: sizes differ */
+	bool spreads;         /* may use fewer leaves or spines than the rule allows */
+};
+
+/* A member that holds no GPU, or whose node has left, has no place to lose. */
+static enum member_state state_of(const struct core *core, const struct entry *entry)
+{
+	if (entry->slot == FROND_NONE || entry_gpus(entry) == 0)
+		return NO_GPUS;
+	const struct node *node = &core->nodes[entry->slot];
+	bool failed = (node->flags & FROND_NODE_DOWN) != 0 || (entry->mask & node->unhealthy) != 0;
+	return failed && entry->hold == HOLD_BOUND ? LOST : STAYS;
+}
+
+static void find_lost(struct view *view)
+{
+	struct recover_work *work = view->work;
+	bool mixed = false;
+	for (uint32_t i = 0; i < work->roster.count; i++) {
+		work->state[i] = (uint8_t)state_of(view->core, &view->core->ledger.entries[work->roster.entries[i]]);
+		if (work->state[i] == NO_GPUS)
+			continue;
+		mixed |= view->total > 0 && work->roster.members[i].gpus != view->size;
+		view->size = work->roster.members[i].gpus;
+		view->total++;
+		view->lost += work->state[i] == LOST;
+	}
+	if (mixed)
+		view->size = 0;
+}
+
+/* Those in this state leave their places. */
+static void let_go(struct view *view, enum member_state state)
+{
+	struct roster *roster = &view->work->roster;
+	for (uint32_t i = 0; i < roster->count; i++)
+		if (view->work->state[i] == state) {
+			what_if_leave(view->core, roster->entries[i]);
+			roster->members[i].pinned_slot = FROND_NONE;
+		}
+}
+
+/* ---- the answer ----------------------------------------------------------------------------------------------------- */
+
+/* from[] of a mover is gone from the roster, but the what-if is over: the ledger has it again. */
+static int32_t tell_moves(const struct view *view, struct frond_moves *out, struct frond_move *moves, uint32_t cap)
+{
+	const struct recover_work *work = view->work;
+	out->count = 0;
+	for (uint32_t i = 0; i < work->roster.count; i++) {
+		if (work->state[i] != LOST && work->state[i] != MOVES)
+			continue;
+		const struct entry *entry = &view->core->ledger.entries[work->roster.entries[i]];
+		if (out->count < cap)
+			moves[out->count] = (struct frond_move){.pod = entry->pod,
+								.rank = entry->rank,
+								.from = entry->slot,
+								.to = work->places[i].slot,
+								.gpu_mask = work->places[i].gpu_mask,
+								.ring = work->places[i].ring};
+		out->count++;
+	}
+	return out->count > cap ? FROND_SMALL : FROND_OK;
+}
+
+/* ---- phase 3: spans ------------------------------------------------------------------------------------------------- */
+
+/* The next span of next_span(): what it keeps, and what it costs. Nobody kept: the last one. */
+struct span {
+	uint32_t index;  /* in the order of the spans */
+	uint32_t lo, hi; /* member; leaves; spines */
+	uint32_t kept;   /* healthy members inside */
+	uint32_t owed;   /* leaves or spines inside that have nobody and must be used */
+	uint32_t least;  /* moves, at least */
+	uint32_t moves;  /* moves when the planner agrees */
+	bool none;       /* keeps nobody: goes anywhere */
+	bool fits;       /* as far as free GPUs tell */
+};
+
+/* Members that fit on a node today, at most: GPU sets may allow fewer. */
+static uint32_t node_room(const struct view *view, uint32_t position)
+{
+	const struct ask *ask = &view->ask;
+	uint32_t slot = view->fabric->order[position];
+	const struct node *node = &view->core->nodes[slot];
+	if (!node_open(node) || (node->uplink_gbps != 0 && node->uplink_gbps < ask->bandwidth_gbps))
+		return 0;
+	uint32_t room = node_free_count(node) / max_u32(view->size, 1);
+	return ask->room == NULL ? room : min_u32(room, min_u32(ask->room[slot].today, ask->room[slot].ever));
+}
+
+struct place { /* nodes first … end - 1, or those of them that are in an NVLink domain */
+	uint32_t first, end, nvlink;
+};
+
+static bool place_has(const struct view *view, const struct place *place, uint32_t position)
+{
+	return position >= place->first && position < place->end &&
+	       (place->nvlink == FROND_NONE || view->fabric->domain_of[position] == place->nvlink);
+}
+
+static uint32_t place_room(const struct view *view, const struct place *place)
+{
+	uint32_t room = 0;
+	for (uint32_t position = place->first; position < place->end; position++)
+		if (place_has(view, place, position))
+			room += node_room(view, position);
+	return room;
+}
+
+static uint32_t leaf_room(const struct view *view, uint32_t leaf)
+{
+	const struct fabric *fabric = view->fabric;
+	struct place whole = {fabric->leaf_start[leaf], fabric->leaf_start[leaf + 1], FROND_NONE};
+	if (view->ask.room != NULL || view->ask.bandwidth_gbps > fabric->leaf_slowest[leaf])
+		return place_room(view, &whole);
+	uint32_t size = max_u32(view->size, 1), room = 0;
+	for (uint32_t gpus = size; gpus <= FROND_GPUS_MAX; gpus += size)
+		room += fabric->leaf[leaf].at_least[gpus];
+	return room;
+}
+
+static uint32_t position_of_member(const struct view *view, uint32_t i)
+{
+	return view->fabric->position[view->core->ledger.entries[view->work->roster.entries[i]].slot];
+}
+
+static uint32_t leaf_of_member(const struct view *view, uint32_t i)
+{
+	return view->fabric->leaf_of[position_of_member(view, i)];
+}
+
+/* With the lost ones gone. */
+static void sum_leaves(struct view *view)
+{
+	struct recover_work *work = view->work;
+	uint32_t leaves = view->fabric->leaf_count;
+	memset(work->healthy, 0, (leaves + 1) * sizeof *work->healthy);
+	for (uint32_t i = 0; i < work->roster.count; i++)
+		if (work->state[i] == STAYS && leaf_of_member(view, i) != FROND_NONE)
+			work->healthy[leaf_of_member(view, i) + 1]++;
+	work->room[0] = work->empty[0] = work->walls[0] = 0;
+	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
+		uint32_t here = work->healthy[leaf + 1], room = leaf_room(view, leaf);
+		uint32_t uplink = view->fabric->leaf_uplink[leaf];
+		bool slow = uplink != 0 && uplink < view->ask.bandwidth_gbps;
+		work->healthy[leaf + 1] += work->healthy[leaf];
+		work->room[leaf + 1] = work->room[leaf] + room;
+		work->empty[leaf + 1] = work->empty[leaf] + (here == 0);
+		work->walls[leaf + 1] = work->walls[leaf] + (slow || (here == 0 && room == 0));
+	}
+}
+
+static uint32_t between(const uint32_t *sums, uint32_t lo, uint32_t hi)
+{
+	return sums[hi] - sums[lo];
+}
+
+/* The node or the NVLink domain of a member; empty when it is in no domain. A domain lies inside one leaf. */
+static struct place place_of_member(const struct view *view, uint32_t i)
+{
+	const struct fabric *fabric = view->fabric;
+	uint32_t position = position_of_member(view, i), domain = fabric->domain_of[position];
+	if (view->rule == FROND_RULE_SINGLE_NODE)
+		return (struct place){position, position + 1, FROND_NONE};
+	if (domain == FROND_NONE)
+		return (struct place){0, 0, FROND_NONE};
+	uint32_t leaf = fabric->leaf_of[position];
+	return (struct place){fabric->leaf_start[leaf], fabric->leaf_start[leaf + 1], domain};
+}
+
+static bool member_inside(const struct view *view, uint32_t i, const struct place *place)
+{
+	return place_has(view, place, position_of_member(view, i));
+}
+
+static bool next_place(const struct view *view, struct span *span)
+{
+	const struct recover_work *work = view->work;
+	for (uint32_t i = span->lo; i < work->roster.count; i++) {
+		uint32_t before = 0;
+		if (work->state[i] != STAYS)
+			continue;
+		struct place place = place_of_member(view, i);
+		for (uint32_t j = 0; j < i; j++)
+			before += work->state[j] == STAYS && member_inside(view, j, &place);
+		if (before > 0 || place.first == place.end)
+			continue; /* seen with an earlier member */
+		span->lo = i;
+		span->kept = span->owed = 0;
+		for (uint32_t j = i; j < work->roster.count; j++)
+			span->kept += work->state[j] == STAYS && member_inside(view, j, &place);
+		span->fits = place_room(view, &place) >= view->total - span->kept;
+		return true;
+	}
+	return false;
+}
+
+/* Runs of leaves under one spine, each of them in use. */
+static bool next_run(const struct view *view, struct span *span)
+{
+	const struct recover_work *work = view->work;
+	const struct fabric *fabric = view->fabric;
+	for (;; span->lo++, span->hi = span->lo + (view->spreads ? 0 : view->need_leaves - 1)) {
+		if (span->lo >= fabric->leaf_count)
+			return false;
+		span->hi++;
+		uint32_t spine = fabric->leaf_spine[span->lo];
+		if (span->hi > fabric->spine_start[spine + 1] || span->hi - span->lo > view->need_leaves)
+			continue;
+		span->kept = between(work->healthy, span->lo, span->hi);
+		span->owed = between(work->empty, span->lo, span->hi);
+		uint32_t room = between(work->room, span->lo, span->hi);
+		span->fits = room >= view->total - span->kept &&
+			     (span->hi - span->lo == 1 || between(work->walls, span->lo, span->hi) == 0);
+		return true;
+	}
+}
+
+struct segment { /* leaves of a spine between two walls */
+	uint32_t lo, hi;
+	uint32_t kept, gaps, room;
+};
+
+/* The segment of a spine that keeps most members; .room: the most of any segment. */
+static struct segment best_segment(const struct view *view, uint32_t spine)
+{
+	const struct recover_work *work = view->work;
+	struct segment best = {.lo = 1};
+	uint32_t end = view->fabric->spine_start[spine + 1], start = view->fabric->spine_start[spine];
+	for (uint32_t leaf = start; leaf <= end; leaf++) {
+		if (leaf < end && between(work->walls, leaf, leaf + 1) == 0)
+			continue;
+		struct segment segment = {.lo = start, .hi = leaf};
+		start = leaf + 1;
+		if (segment.lo == segment.hi)
+			continue;
+		segment.kept = between(work->healthy, segment.lo, segment.hi);
+		segment.room = max_u32(best.room, between(work->room, segment.lo, segment.hi));
+		best.room = segment.room;
+		if (best.lo < best.hi && segment.kept <= best.kept)
+			continue;
+		uint32_t first = segment.lo, last = segment.hi;
+		while (first < last && between(work->empty, first, first + 1) > 0)
+			first++;
+		while (first < last && between(work->empty, last - 1, last) > 0)
+			last--;
+		segment.gaps = segment.kept == 0 ? 1 : between(work->empty, first, last);
+		best = segment;
+	}
+	return best;
+}
+
+/* Adjacent spines, each of them in use with one run. */
+static bool next_chain(const struct view *view, struct span *span)
+{
+	const struct fabric *fabric = view->fabric;
+	for (;; span->lo++, span->hi = span->lo + (view->spreads ? 0 : view->need_spines - 1)) {
+		if (span->lo >= fabric->spine_count)
+			return false;
+		span->hi++;
+		bool chained = span->hi <= fabric->spine_count && span->hi - span->lo <= view->need_spines;
+		uint32_t room = 0;
+		span->kept = span->owed = 0;
+		for (uint32_t spine = span->lo; chained && spine < span->hi; spine++) {
+			struct segment segment = best_segment(view, spine);
+			chained = segment.lo < segment.hi && (spine == span->lo || spine_adjacent(fabric, spine));
+			span->kept += segment.kept;
+			span->owed += segment.gaps;
+			room += segment.room;
+		}
+		if (!chained)
+			continue;
+		span->fits = room >= view->total - span->kept;
+		return true;
+	}
+}
+
+static struct span no_span(const struct view *view)
+{
+	uint32_t length = view->need_leaves > 0 ? view->need_leaves : view->need_spines;
+	return (struct span){.index = FROND_NONE, .hi = view->spreads || length == 0 ? 0 : length - 1};
+}
+
+/* Every span of the rule in fabric order, and at last the one that keeps nobody. */
+static bool next_span(const struct view *view, struct span *span)
+{
+	bool found = false;
+	if (span->none)
+		return false;
+	bool by_place = view->rule == FROND_RULE_SINGLE_NODE || view->rule == FROND_RULE_NVLINK_DOMAIN;
+	if (by_place) {
+		span->lo += span->index != FROND_NONE;
+		found = next_place(view, span);
+	} else {
+		found = view->rule == FROND_RULE_ADJACENT_SPINES ? next_chain(view, span) : next_run(view, span);
+	}
+	span->index++;
+	if (!found)
+		*span = (struct span){.index = span->index, .none = true, .fits = true};
+	uint32_t outside = view->total - span->kept;
+	span->least = max_u32(outside, view->rule == FROND_RULE_ADJACENT_SPINES ? 0 : span->owed);
+	span->moves = max_u32(outside, span->owed);
+	if (span->moves > view->total)
+		span->fits = false; /* more leaves than members */
+	return true;
+}
+
+/* No plan has fewer moves: each lies in one of the spans. */
+static uint32_t lower_bound(const struct view *view)
+{
+	uint32_t least = view->total;
+	for (struct span span = no_span(view); next_span(view, &span);)
+		if (span.fits)
+			least = min_u32(least, span.least);
+	return least;
+}
+
+/* The first span that costs least behind (moves, index). */
+static bool cheapest_after(const struct view *view, const struct span *last, struct span *best)
+{
+	bool found = false;
+	for (struct span span = no_span(view); next_span(view, &span);) {
+		bool behind = last == NULL || span.moves > last->moves ||
+			      (span.moves == last->moves && span.index > last->index);
+		if (span.fits && behind && (!found || span.moves < best->moves)) {
+			*best = span;
+			found = true;
+		}
+	}
+	return found;
+}
+
+static bool span_keeps(const struct view *view, const struct span *span, uint32_t i)
+{
+	uint32_t leaf = leaf_of_member(view, i);
+	if (span->none)
+		return false;
+	if (view->rule == FROND_RULE_SINGLE_NODE || view->rule == FROND_RULE_NVLINK_DOMAIN) {
+		struct place place = place_of_member(view, span->lo);
+		return member_inside(view, i, &place);
+	}
+	if (leaf == FROND_NONE)
+		return false;
+	if (view->rule != FROND_RULE_ADJACENT_SPINES)
+		return leaf >= span->lo && leaf < span->hi;
+	uint32_t spine = view->fabric->leaf_spine[leaf];
+	if (spine < span->lo || spine >= span->hi)
+		return false;
+	struct segment segment = best_segment(view, spine);
+	return leaf >= segment.lo && leaf < segment.hi;
+}
+
+/* Is somebody of its leaf, of those with a lower index, staying too? */
+static bool has_company(const struct view *view, uint32_t i)
+{
+	for (uint32_t j = 0; j < i; j++)
+		if (view->work->state[j] == STAYS && leaf_of_member(view, j) == leaf_of_member(view, i))
+			return true;
+	return false;
+}
+
+/* Who moves for this span: those outside, and for leaves that nobody uses yet the last ones that are not alone. */
+static void choose_movers(struct view *view, const struct span *span)
+{
+	struct recover_work *work = view->work;
+	uint32_t extra = span->moves - (view->total - span->kept);
+	for (uint32_t i = 0; i < work->roster.count; i++)
+		if (work->state[i] == STAYS && !span_keeps(view, span, i))
+			work->state[i] = MOVES;
+	for (uint32_t i = work->roster.count; i-- > 0 && extra > 0;)
+		if (work->state[i] == STAYS && has_company(view, i)) {
+			work->state[i] = MOVES;
+			extra--;
+		}
+}
+
+static void nobody_moves(struct view *view)
+{
+	struct recover_work *work = view->work;
+	for (uint32_t i = 0; i < work->roster.count; i++)
+		if (work->state[i] == MOVES) {
+			work->state[i] = STAYS;
+			work->roster.members[i].pinned_slot = view->core->ledger.entries[work->roster.entries[i]].slot;
+		}
+}
+
+/* Can the planner place those that move, with the rule met? On success they stay marked. */
+static bool movers_fit(struct view *view)
+{
+	uint32_t movers = 0;
+	for (uint32_t i = 0; i < view->work->roster.count; i++)
+		movers += view->work->state[i] == MOVES;
+	if (!undo_room(&view->core->undo, 1ull + movers)) { /* too many for the log */
+		nobody_moves(view);
+		return false;
+	}
+	undo_begin(&view->core->undo);
+	let_go(view, MOVES);
+	place_gang(view->core->work, &view->ask, &view->answer, view->work->places);
+	undo_back(&view->core->undo);
+	bool placed = view->answer.plan.outcome == FROND_PLACED;
+	if (!placed)
+		nobody_moves(view);
+	return placed;
+}
+
+static bool try_spans(struct view *view, uint32_t *moves)
+{
+	struct span span, last;
+	bool more = cheapest_after(view, NULL, &span);
+	for (uint32_t tries = 0; more && tries < RECOVER_SPANS; tries++) {
+		choose_movers(view, &span);
+		if (movers_fit(view)) {
+			*moves = span.moves;
+			return true;
+		}
+		last = span;
+		more = cheapest_after(view, &last, &span);
+	}
+	return false;
+}
+
+/* ---- phase 4: choices of members ------------------------------------------------------------------------------------ */
+
+/* How many choices there are; over `most`: most + 1. */
+static uint64_t choices(uint32_t of, uint32_t count, uint64_t most)
+{
+	uint64_t number = 1;
+	for (uint32_t i = 0; i < count; i++) {
+		number = number * (of - i) / (i + 1);
+		if (number > most)
+			return most + 1;
+	}
+	return number;
+}
+
+/* The next choice in order, of `count` numbers under `of`. */
+static bool next_choice(uint32_t *choice, uint32_t count, uint32_t of)
+{
+	uint32_t at = count;
+	while (at > 0 && choice[at - 1] == of - count + at - 1)
+		at--;
+	if (at == 0)
+		return false;
+	choice[at - 1]++;
+	for (; at < count; at++)
+		choice[at] = choice[at - 1] + 1;
+	return true;
+}
+
+/* The member that is number `number` among the healthy ones. */
+static uint32_t healthy_member(const struct view *view, uint32_t number)
+{
+	for (uint32_t i = 0;; i++) {
+		assert(i < view->work->roster.count);
+		if (view->work->state[i] == LOST || view->work->state[i] == NO_GPUS)
+			continue;
+		if (number-- == 0)
+			return i;
+	}
+}
+
+/* Every choice of exactly so many healthy members. */
+static bool try_choices(struct view *view, uint32_t extra)
+{
+	uint32_t choice[RECOVER_EXTRA], healthy = view->total - view->lost;
+	for (uint32_t i = 0; i < extra; i++)
+		choice[i] = i;
+	do {
+		for (uint32_t i = 0; i < extra; i++)
+			view->work->state[healthy_member(view, choice[i])] = MOVES;
+		if (movers_fit(view))
+			return true;
+	} while (next_choice(choice, extra, healthy));
+	return false;
+}
+
+/* Fewer than *most moves, one more each time; *least follows what has been ruled out. */
+static bool try_fewer(struct view *view, uint32_t *least, uint32_t most)
+{
+	uint64_t left = RECOVER_TRIES;
+	for (; *least < most; ++*least) {
+		uint32_t extra = *least - view->lost;
+		uint64_t number = extra > RECOVER_EXTRA ? left + 1 : choices(view->total - view->lost, extra, left);
+		if (number > left)
+			return false;
+		left -= number;
+		if (try_choices(view, extra))
+			return true;
+	}
+	return false;
+}
+
+/* ---- policies ------------------------------------------------------------------------------------------------------- */
+
+/* The lost ones have left. True: a plan with the rule met and the fewest moves is in places. */
+static bool move_gang(struct view *view, struct frond_moves *out)
+{
+	if (!place_rule_of(view->core->work, &view->ask, &view->answer) || view->ask.mode == MODE_IGNORE ||
+	    view->fabric->leaf_count == 0 || (view->answer.plan.flags & FROND_PLAN_SHAPELESS))
+		return false; /* there is no rule to restore */
+	view->rule = view->answer.plan.rule;
+	view->need_leaves = view->answer.need_leaves;
+	view->need_spines = view->answer.need_spines;
+	view->spreads = view->ask.strategy == STRATEGY_DISTRIBUTED && !view->ask.latency_sensitive;
+	sum_leaves(view);
+
+	enum mode mode = view->ask.mode;
+	uint32_t least = max_u32(view->lost, lower_bound(view)), moves = view->total + 1;
+	view->ask.mode = MODE_REQUIRED;
+	bool found = try_spans(view, &moves);
+	if (!found || moves > least) {
+		nobody_moves(view);
+		if (try_fewer(view, &least, moves))
+			found = true;
+		else if (found)
+			found = try_spans(view, &moves); /* the same again: nothing better is known */
+	}
+	view->ask.mode = mode;
+	out->lower_bound = least;
+	return found;
+}
+
+static bool replace(struct view *view, struct frond_moves *out)
+{
+	place_gang(view->core->work, &view->ask, &view->answer, view->work->places);
+	out->lower_bound = view->lost;
+	return view->answer.plan.outcome == FROND_PLACED;
+}
+
+int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
+		const struct frond_room *room, struct frond_moves *out, struct frond_move *moves, uint32_t cap)
+{
+	struct terms terms = core->gangs.gangs[gang].terms; /* a what-if may end the gang */
+	struct view view = {.work = work, .core = core, .fabric = &core->fabric};
+	*out = (struct frond_moves){.outcome = FROND_PLACED};
+	int32_t code = roster_fill(&work->roster, core, gang);
+	if (code != FROND_OK)
+		return code;
+	find_lost(&view);
+	if (view.lost == 0)
+		return FROND_OK;
+	if (terms.recovery == RECOVERY_WAIT) {
+		out->outcome = FROND_WAITS;
+		return FROND_OK;
+	}
+	if (!undo_room(&core->undo, 1))
+		return FROND_LIMIT;
+	undo_begin(&core->undo);
+	if (!undo_room(&core->undo, 2ull + view.lost)) {
+		undo_back(&core->undo);
+		return FROND_LIMIT;
+	}
+	roster_ask(&work->roster, &terms, defaults, room, &view.ask);
+	let_go(&view, LOST);
+	bool placed = terms.recovery == RECOVERY_MOVE_GANG && move_gang(&view, out);
+	if (!placed)
+		placed = replace(&view, out);
+	undo_back(&core->undo);
+	out->flags = view.answer.plan.flags;
+	out->outcome = placed ? FROND_PLACED : view.answer.plan.outcome;
+	if (!placed)
+		out->lower_bound = 0;
+	return placed ? tell_moves(&view, out, moves, cap) : FROND_OK;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recover.h - spec 6: a gang that has lost members, put back together with the fewest moves. State in, moves out; what
+ * it tries it takes back, so the state is the same to the last bit afterwards. Never books anything.
+ *
+ * Also the roster: the members of a running gang as the planner wants them, which defrag.h needs too.
+ */
+#ifndef FROND_CORE_RECOVER_H
+#define FROND_CORE_RECOVER_H
+
+#include "core/core.h"
+
+struct roster {                       /* a gang's members by rank, then key; those without a rank come last */
+	struct frond_member *members; /* each pinned where it is */
+	uint32_t *entries;            /* of the ledger, parallel; stale while the entry is away in a what-if */
+	uint32_t count, cap;
+};
+
+void roster_layout(struct roster *roster, struct arena *arena, uint32_t pods);
+/* FROND_LIMIT: more members than a plan may have. */
+int32_t roster_fill(struct roster *roster, const struct core *core, uint32_t gang);
+/* What the gang asks for: its own terms, the caps and weights of `defaults`. Points to the roster. */
+void roster_ask(const struct roster *roster, const struct terms *terms, const struct ask *defaults,
+		const struct frond_room *room, struct ask *ask);
+
+/* Takes a pod out of gang and ledger; for what-ifs that have asked for room. */
+void what_if_leave(struct core *core, uint32_t entry);
+
+struct recover_work {
+	struct roster roster;
+	struct frond_place *places; /* by member */
+	uint8_t *state;             /* by member: enum in recover.c */
+	/* by leaf, sums over the leaves before it */
+	uint32_t *healthy; /* members that are not lost */
+	uint32_t *room;    /* members that fit today beside them, at most */
+	uint32_t *empty;   /* leaves without a healthy member */
+	uint32_t *walls;   /* leaves that no run over several leaves may use */
+};
+
+void recover_layout(struct recover_work *work, struct arena *arena, uint32_t nodes, uint32_t pods);
+
+/* The moves that repair a gang, by rank. Outcome: placed (no moves when nothing is lost), or waits.
+ * FROND_SMALL: more than cap; out->count says how many. FROND_LIMIT: too many members, or no room for the what-if. */
+int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
+		const struct frond_room *room, struct frond_moves *out, struct frond_move *moves, uint32_t cap);
+
+#endif

@@ -1,0 +1,1001 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * victims.c - phases:
+ *
+ *   1  does it fit as it is? which rule must it meet?
+ *   2  each domain by counting GPUs: on one node the exact optimum (a knapsack over the GPUs to be freed); in a larger
+ *      one the cheapest gangs until there is room, then each is given back that is not needed, dearest first
+ *   3  the cheapest domains by what the planner says: what is missing is added, what is not needed is given back. When
+ *      counting is exact the first that works is the answer
+ */
+#include "core/victims.h"
+
+#define VICTIM_DOMAINS 32u  /* cheapest domains that the planner is asked about */
+#define VICTIM_ASKS    512u /* plans for one domain */
+#define VICTIM_CHOICE  8u   /* pods of a gang of which every choice is tried */
+
+void victims_layout(struct victims_work *work, struct arena *arena, uint32_t nodes, uint32_t pods)
+{
+	work->node_cap = nodes;
+	work->pod_cap = min_u32(pods, VICTIM_PODS);
+	work->unit_cap = min_u32(pods, VICTIM_GANGS);
+	work->unit_of = arena_take(arena, pods, sizeof *work->unit_of);
+	work->units = arena_raw(arena, work->unit_cap, sizeof *work->units);
+	work->list = arena_raw(arena, work->pod_cap, sizeof *work->list);
+	work->parts = arena_take(arena, pods, sizeof *work->parts);
+	work->freed = arena_take(arena, nodes, sizeof *work->freed);
+}
+
+struct domain { /* positions first … end - 1, or those of them in an NVLink domain */
+	uint32_t first, end, nvlink;
+	struct price price;
+};
+
+struct hunt { /* one call */
+	struct victims_work *work;
+	struct core *core;
+	const struct fabric *fabric;
+	struct ask ask;
+	struct answer answer;
+	struct frond_place *places;
+	int32_t priority;
+	struct domains domains;       /* of the rule */
+	uint32_t size, need;          /* GPUs of a member and members to place; sizes differ: 1 and GPUs */
+	uint64_t gpus;                /* to place */
+	uint32_t pin_first, pin_last; /* positions of pinned members; first > last: none */
+	bool mixed;                   /* sizes differ */
+	bool exact;                   /* counting tells the truth */
+	uint32_t room;                /* members that the domain in hand has room for */
+};
+
+static int compare_prices(const struct price *a, const struct price *b)
+{
+	if (a->budgets != b->budgets)
+		return a->budgets < b->budgets ? -1 : 1;
+	if (a->priority != b->priority)
+		return a->priority < b->priority ? -1 : 1;
+	if (a->gangs != b->gangs)
+		return a->gangs < b->gangs ? -1 : 1;
+	return (a->gpus > b->gpus) - (a->gpus < b->gpus);
+}
+
+static bool key_before(struct frond_key a, struct frond_key b)
+{
+	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
+}
+
+/* ---- domains --------------------------------------------------------------------------------------------------------- */
+
+static bool next_node(struct domains *domains)
+{
+	domains->first = domains->end;
+	domains->end++;
+	return domains->end <= domains->fabric->node_count;
+}
+
+/* NVLink domains are numbered by their first nodes; each lies inside one leaf. */
+static bool next_nvlink(struct domains *domains)
+{
+	const struct fabric *fabric = domains->fabric;
+	for (; domains->cursor < fabric->node_count; domains->cursor++) {
+		uint32_t domain = fabric->domain_of[domains->cursor], leaf = fabric->leaf_of[domains->cursor];
+		if (domain == FROND_NONE || (domains->nvlink != FROND_NONE && domain <= domains->nvlink))
+			continue;
+		domains->first = fabric->leaf_start[leaf];
+		domains->end = fabric->leaf_start[leaf + 1];
+		domains->nvlink = domain;
+		return true;
+	}
+	return false;
+}
+
+static bool leaf_slow(const struct domains *domains, uint32_t leaf)
+{
+	uint32_t uplink = domains->fabric->leaf_uplink[leaf];
+	return uplink != 0 && uplink < domains->bandwidth_gbps;
+}
+
+/* The run of leaves that begins at the cursor, or after it. A gang that may use fewer leaves than the rule allows can
+ * stay in front of a slow link, or inside one leaf behind it. */
+static bool next_run(struct domains *domains)
+{
+	const struct fabric *fabric = domains->fabric;
+	for (uint32_t leaf = domains->cursor; leaf < fabric->leaf_count; leaf++) {
+		uint32_t end = leaf + 1, most = fabric->spine_start[fabric->leaf_spine[leaf] + 1];
+		while (end < min_u32(leaf + domains->need_leaves, most) && !leaf_slow(domains, leaf) &&
+		       !leaf_slow(domains, end))
+			end++;
+		bool whole = domains->spreads || end == leaf + domains->need_leaves;
+		if (!whole || fabric->leaf_start[leaf] == fabric->leaf_start[end])
+			continue;
+		domains->first = fabric->leaf_start[leaf];
+		domains->end = fabric->leaf_start[end];
+		domains->cursor = leaf + 1;
+		return true;
+	}
+	return false;
+}
+
+static bool next_chain(struct domains *domains)
+{
+	const struct fabric *fabric = domains->fabric;
+	for (uint32_t spine = domains->cursor; spine < fabric->spine_count; spine++) {
+		uint32_t end = spine + 1;
+		while (end < min_u32(spine + domains->need_spines, fabric->spine_count) && spine_adjacent(fabric, end))
+			end++;
+		domains->first = fabric->leaf_start[fabric->spine_start[spine]];
+		domains->end = fabric->leaf_start[fabric->spine_start[end]];
+		bool whole = domains->spreads || end == spine + domains->need_spines;
+		if (!whole || domains->first == domains->end)
+			continue;
+		domains->cursor = spine + 1;
+		return true;
+	}
+	return false;
+}
+
+bool domains_next(struct domains *domains)
+{
+	switch (domains->rule) {
+	case FROND_RULE_NONE:
+		domains->first = 0;
+		domains->end = domains->fabric->node_count;
+		return domains->cursor++ == 0 && domains->end > 0;
+	case FROND_RULE_SINGLE_NODE:
+		return next_node(domains);
+	case FROND_RULE_NVLINK_DOMAIN:
+		return next_nvlink(domains);
+	case FROND_RULE_ADJACENT_SPINES:
+		return next_chain(domains);
+	default:
+		return next_run(domains);
+	}
+}
+
+struct domains domains_of(const struct fabric *fabric, const struct ask *ask, const struct answer *answer)
+{
+	return (struct domains){.fabric = fabric,
+				.rule = answer->plan.rule,
+				.need_leaves = answer->need_leaves,
+				.need_spines = answer->need_spines,
+				.bandwidth_gbps = ask->bandwidth_gbps,
+				.nvlink = FROND_NONE,
+				.spreads = ask->strategy == STRATEGY_DISTRIBUTED && !ask->latency_sensitive};
+}
+
+/* ---- counting -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t node_room(const struct hunt *hunt, uint32_t position)
+{
+	const struct ask *ask = &hunt->ask;
+	uint32_t slot = hunt->fabric->order[position];
+	const struct node *node = &hunt->core->nodes[slot];
+	if (!node_open(node) || (node->uplink_gbps != 0 && node->uplink_gbps < ask->bandwidth_gbps) ||
+	    (ask->only_slot != FROND_NONE && ask->only_slot != slot))
+		return 0;
+	uint32_t room = (node_free_count(node) + hunt->work->freed[position]) / hunt->size;
+	if (ask->room != NULL) /* in members; of different sizes each has at least one GPU and at most all */
+		room = min_u32(room, min_u32(ask->room[slot].today, ask->room[slot].ever) *
+					     (hunt->mixed ? FROND_GPUS_MAX : 1u));
+	return room;
+}
+
+/* Healthy GPUs that a pod gives back. */
+static uint32_t entry_frees(const struct hunt *hunt, const struct entry *entry)
+{
+	return bits_count(entry->mask & ~(uint32_t)hunt->core->nodes[entry->slot].unhealthy) + entry->by_count;
+}
+
+static bool domain_has(const struct hunt *hunt, const struct domain *domain, uint32_t position)
+{
+	return position >= domain->first && position < domain->end &&
+	       (domain->nvlink == FROND_NONE || hunt->fabric->domain_of[position] == domain->nvlink);
+}
+
+static bool entry_inside(const struct hunt *hunt, const struct entry *entry, const struct domain *domain)
+{
+	if (entry->slot == FROND_NONE)
+		return false;
+	return domain_has(hunt, domain, hunt->fabric->position[entry->slot]);
+}
+
+/* A pod of the domain goes, or comes back. */
+static void count_entry(struct hunt *hunt, const struct entry *entry, bool goes)
+{
+	uint32_t position = hunt->fabric->position[entry->slot], gpus = entry_frees(hunt, entry);
+	uint8_t *freed = &hunt->work->freed[position];
+	hunt->room -= node_room(hunt, position);
+	*freed = (uint8_t)(goes ? *freed + gpus : *freed - gpus);
+	hunt->room += node_room(hunt, position);
+}
+
+/* Is there room in every leaf of a run? */
+static bool leaves_open(const struct hunt *hunt, const struct domain *domain)
+{
+	const struct fabric *fabric = hunt->fabric;
+	for (uint32_t leaf = fabric->leaf_of[domain->first]; leaf <= fabric->leaf_of[domain->end - 1]; leaf++) {
+		uint32_t first = fabric->leaf_start[leaf], end = fabric->leaf_start[leaf + 1];
+		bool open = hunt->pin_first < end && hunt->pin_last >= first;
+		for (uint32_t position = first; position < end && !open; position++)
+			open = node_room(hunt, position) > 0;
+		if (!open)
+			return false;
+	}
+	return true;
+}
+
+static bool has_room(const struct hunt *hunt, const struct domain *domain)
+{
+	bool run = hunt->domains.rule == FROND_RULE_ADJACENT_LEAVES && !hunt->domains.spreads;
+	return hunt->room >= hunt->need && (!run || leaves_open(hunt, domain));
+}
+
+/* ---- gangs that may go ------------------------------------------------------------------------------------------------- */
+
+static bool evictable(const struct hunt *hunt, const struct entry *entry)
+{
+	if (entry->hold != HOLD_BOUND || entry->gang == FROND_NONE)
+		return false;
+	const struct gang *gang = &hunt->core->gangs.gangs[entry->gang];
+	return gang->priority < hunt->priority && gang->members == gang->bound;
+}
+
+static void add_unit(struct hunt *hunt, uint32_t id)
+{
+	struct victims_work *work = hunt->work;
+	const struct gang *gang = &hunt->core->gangs.gangs[id];
+	uint32_t at = work->unit_of[id];
+	if (at < work->unit_count && work->units[at].gang == id) {
+		work->units[at].inside++;
+		return;
+	}
+	if (work->unit_count == work->unit_cap)
+		return;
+	struct unit unit = {.gang = id, .inside = 1};
+	unit.spare = gang->bound > gang->min_member ? gang->bound - gang->min_member : 0;
+	for (uint32_t e = gang->first; e != FROND_NONE; e = hunt->core->ledger.entries[e].gang_next) {
+		unit.budgets += hunt->core->ledger.entries[e].budgeted;
+		unit.gpus += entry_gpus(&hunt->core->ledger.entries[e]);
+	}
+	work->unit_of[id] = work->unit_count;
+	work->units[work->unit_count++] = unit;
+}
+
+static bool unit_before(const struct hunt *hunt, const struct unit *a, const struct unit *b)
+{
+	const struct gang *gang_a = &hunt->core->gangs.gangs[a->gang], *gang_b = &hunt->core->gangs.gangs[b->gang];
+	struct price price_a = {a->budgets, gang_a->priority, 1, a->gpus};
+	struct price price_b = {b->budgets, gang_b->priority, 1, b->gpus};
+	int order = compare_prices(&price_a, &price_b);
+	if (order != 0)
+		return order < 0;
+	return key_before(gang_a->key, gang_b->key);
+}
+
+static void sift_units(const struct hunt *hunt, uint32_t root, uint32_t count)
+{
+	struct unit *units = hunt->work->units;
+	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+		if (child + 1 < count && unit_before(hunt, &units[child], &units[child + 1]))
+			child++;
+		if (!unit_before(hunt, &units[root], &units[child]))
+			return;
+		struct unit unit = units[child];
+		units[child] = units[root];
+		units[root] = unit;
+		root = child;
+	}
+}
+
+/* The gangs with pods in the domain that may go, cheapest first, and the room that there is. */
+static void collect(struct hunt *hunt, const struct domain *domain)
+{
+	struct victims_work *work = hunt->work;
+	const struct entry *entries = hunt->core->ledger.entries;
+	work->unit_count = hunt->room = 0;
+	for (uint32_t position = domain->first; position < domain->end; position++) {
+		const struct node *node = &hunt->core->nodes[hunt->fabric->order[position]];
+		if (!domain_has(hunt, domain, position))
+			continue;
+		hunt->room += node_room(hunt, position);
+		for (uint32_t at = node->first; at != FROND_NONE; at = entries[at].node_next)
+			if (evictable(hunt, &entries[at]))
+				add_unit(hunt, entries[at].gang);
+	}
+	for (uint32_t root = work->unit_count / 2; root > 0; root--)
+		sift_units(hunt, root - 1, work->unit_count);
+	for (uint32_t end = work->unit_count; end > 1; end--) {
+		struct unit unit = work->units[end - 1];
+		work->units[end - 1] = work->units[0];
+		work->units[0] = unit;
+		sift_units(hunt, 0, end - 1);
+	}
+	for (uint32_t i = 0; i < work->unit_count; i++)
+		work->unit_of[work->units[i].gang] = i;
+}
+
+/* ---- larger domains: cheapest first, then give back -------------------------------------------------------------------- */
+
+enum part { PART_STAYS, PART_GOES, PART_NEEDED };
+
+/* Of two pods of a gang, which one goes first? The one further to the front: neighbours free whole nodes. Which one is
+ * given back first? The smaller, so that few are left. */
+static bool part_before(const struct hunt *hunt, const struct entry *a, const struct entry *b, enum part part)
+{
+	uint32_t at = hunt->fabric->position[a->slot], other = hunt->fabric->position[b->slot];
+	uint32_t frees = entry_frees(hunt, a), other_frees = entry_frees(hunt, b);
+	if (part == PART_GOES && frees != other_frees)
+		return frees < other_frees;
+	if (at != other)
+		return (at < other) == (part == PART_STAYS);
+	return key_before(a->pod, b->pod) == (part == PART_STAYS);
+}
+
+/* The next pod of this gang in the domain that goes, of those that stay, or is given back, of those that go. */
+static uint32_t find_part(const struct hunt *hunt, const struct unit *unit, const struct domain *domain, enum part part)
+{
+	const struct entry *entries = hunt->core->ledger.entries;
+	uint32_t best = FROND_NONE;
+	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first; at != FROND_NONE; at = entries[at].gang_next)
+		if (entry_inside(hunt, &entries[at], domain) && hunt->work->parts[at] == part &&
+		    (best == FROND_NONE || part_before(hunt, &entries[at], &entries[best], part)))
+			best = at;
+	return best;
+}
+
+static void set_part(struct hunt *hunt, struct unit *unit, uint32_t entry, bool goes)
+{
+	hunt->work->parts[entry] = goes ? PART_GOES : PART_STAYS;
+	unit->parted = goes ? unit->parted + 1 : unit->parted - 1;
+	unit->state = unit->parted > 0 ? UNIT_PART : UNIT_STAYS;
+	count_entry(hunt, &hunt->core->ledger.entries[entry], goes);
+}
+
+static void set_whole(struct hunt *hunt, struct unit *unit, const struct domain *domain, bool goes)
+{
+	const struct entry *entries = hunt->core->ledger.entries;
+	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first; at != FROND_NONE; at = entries[at].gang_next)
+		if (entry_inside(hunt, &entries[at], domain))
+			count_entry(hunt, &entries[at], goes);
+	unit->state = goes ? UNIT_WHOLE : UNIT_STAYS;
+}
+
+static void keep_parts(struct hunt *hunt, struct unit *unit, const struct domain *domain)
+{
+	while (unit->parted > 0)
+		set_part(hunt, unit, find_part(hunt, unit, domain, PART_GOES), false);
+}
+
+/* As many pods as may go without the gang, until there is room. */
+static bool take_parts(struct hunt *hunt, struct unit *unit, const struct domain *domain)
+{
+	while (!has_room(hunt, domain) && unit->parted < min_u32(unit->spare, unit->inside))
+		set_part(hunt, unit, find_part(hunt, unit, domain, PART_STAYS), true);
+	return has_room(hunt, domain);
+}
+
+static void take_unit(struct hunt *hunt, struct unit *unit, const struct domain *domain)
+{
+	if (take_parts(hunt, unit, domain) || unit->parted == unit->inside)
+		return;
+	keep_parts(hunt, unit, domain);
+	set_whole(hunt, unit, domain, true);
+}
+
+/* Pods that are not needed stay. */
+static void shed_parts(struct hunt *hunt, struct unit *unit, const struct domain *domain)
+{
+	const struct entry *entries = hunt->core->ledger.entries;
+	for (uint32_t left = unit->parted; left > 0; left--) {
+		uint32_t entry = find_part(hunt, unit, domain, PART_GOES);
+		set_part(hunt, unit, entry, false);
+		if (has_room(hunt, domain))
+			continue;
+		set_part(hunt, unit, entry, true);
+		hunt->work->parts[entry] = PART_NEEDED; /* not asked about again */
+	}
+	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first; at != FROND_NONE; at = entries[at].gang_next)
+		hunt->work->parts[at] = hunt->work->parts[at] != PART_STAYS ? PART_GOES : PART_STAYS;
+}
+
+/* Whatever of it is not needed stays: all of it, or all but a few. */
+static void give_back(struct hunt *hunt, struct unit *unit, const struct domain *domain)
+{
+	if (unit->state == UNIT_PART) {
+		shed_parts(hunt, unit, domain);
+		return;
+	}
+	set_whole(hunt, unit, domain, false);
+	if (has_room(hunt, domain))
+		return;
+	while (unit->spare > 0 && unit->parted < unit->inside)
+		set_part(hunt, unit, find_part(hunt, unit, domain, PART_STAYS), true);
+	shed_parts(hunt, unit, domain);
+	if (unit->parted > 0 && unit->parted <= unit->spare)
+		return;
+	keep_parts(hunt, unit, domain);
+	set_whole(hunt, unit, domain, true);
+}
+
+/* All of it that stands in the way. */
+static void take_all(struct hunt *hunt, struct unit *unit, const struct domain *domain)
+{
+	for (uint32_t at = 0; unit->inside <= unit->spare && at != FROND_NONE;) {
+		at = find_part(hunt, unit, domain, PART_STAYS);
+		if (at != FROND_NONE)
+			set_part(hunt, unit, at, true);
+	}
+	unit->state = unit->inside <= unit->spare ? UNIT_PART : UNIT_WHOLE;
+}
+
+static void solve_greedy(struct hunt *hunt, const struct domain *domain)
+{
+	struct victims_work *work = hunt->work;
+	for (uint32_t i = 0; i < work->unit_count && !has_room(hunt, domain); i++)
+		take_unit(hunt, &work->units[i], domain);
+	for (uint32_t i = work->unit_count; i-- > 0 && has_room(hunt, domain);)
+		if (work->units[i].state != UNIT_STAYS)
+			give_back(hunt, &work->units[i], domain);
+}
+
+/* ---- one node: exact --------------------------------------------------------------------------------------------------- */
+
+enum { NODE_PODS = FROND_GPUS_MAX, FREED = FROND_GPUS_MAX + 1 };
+
+struct option { /* what one gang, or the first gangs, can free, and the price */
+	bool there, whole;
+	uint32_t budgets, gangs, gpus;
+	uint32_t pods; /* of the node, by index, with `whole` false */
+	uint32_t from; /* GPUs that the gangs before it free */
+};
+
+static bool option_before(const struct option *a, const struct option *b)
+{
+	if (a->there != b->there)
+		return a->there;
+	if (a->budgets != b->budgets)
+		return a->budgets < b->budgets;
+	if (a->gangs != b->gangs)
+		return a->gangs < b->gangs;
+	return a->gpus < b->gpus;
+}
+
+static void offer(struct option *best, struct option option)
+{
+	if (option_before(&option, best))
+		*best = option;
+}
+
+/* What a gang can free on the node, by GPUs: some of its pods, as many as may go, or all of it. */
+static void unit_options(const struct hunt *hunt, const struct unit *unit, const uint32_t *pods, uint32_t count,
+			 struct option options[FREED])
+{
+	struct option parts[NODE_PODS + 1][FREED] = {{{.there = false}}}; /* by pods, GPUs */
+	const struct entry *entries = hunt->core->ledger.entries;
+	uint32_t all = 0, most = min_u32(unit->spare, NODE_PODS);
+	parts[0][0] = (struct option){.there = true};
+	for (uint32_t i = 0; i < count; i++) {
+		const struct entry *entry = &entries[pods[i]];
+		if (entry->gang != unit->gang)
+			continue;
+		uint32_t gpus = entry_frees(hunt, entry);
+		all += gpus;
+		for (uint32_t n = most; n > 0; n--)
+			for (uint32_t freed = gpus; freed < FREED; freed++) {
+				struct option option = parts[n - 1][freed - gpus];
+				option.budgets += entry->budgeted;
+				option.gpus += entry_gpus(entry);
+				option.gangs = 1;
+				option.pods |= 1u << i;
+				if (option.there)
+					offer(&parts[n][freed], option);
+			}
+	}
+	for (uint32_t freed = 0; freed < FREED; freed++) {
+		options[freed] = (struct option){.there = freed == 0};
+		for (uint32_t n = 1; n <= most; n++)
+			offer(&options[freed], parts[n][freed]);
+	}
+	if (all > 0 && all < FREED)
+		offer(&options[all],
+		      (struct option){
+			      .there = true, .whole = true, .budgets = unit->budgets, .gangs = 1, .gpus = unit->gpus});
+}
+
+struct table { /* [i]: after the first i units, by GPUs freed */
+	struct option cell[NODE_PODS + 1][FREED];
+};
+
+/* The cheapest way to free at least `need` GPUs with units up to a priority; the GPUs that it frees, or FREED: none. */
+static uint32_t fill_table(const struct hunt *hunt, struct option options[NODE_PODS][FREED], int32_t most,
+			   uint32_t need, struct table *table)
+{
+	const struct victims_work *work = hunt->work;
+	memset(table->cell[0], 0, sizeof table->cell[0]);
+	table->cell[0][0].there = true;
+	for (uint32_t i = 0; i < work->unit_count; i++) {
+		bool allowed = hunt->core->gangs.gangs[work->units[i].gang].priority <= most;
+		for (uint32_t freed = 0; freed < FREED; freed++) {
+			struct option best = {.there = false};
+			for (uint32_t own = 0; own <= freed; own++) {
+				const struct option *before = &table->cell[i][freed - own], *mine = &options[i][own];
+				if (!before->there || !mine->there || (own > 0 && !allowed))
+					continue;
+				offer(&best, (struct option){.there = true,
+							     .whole = mine->whole,
+							     .budgets = before->budgets + mine->budgets,
+							     .gangs = before->gangs + mine->gangs,
+							     .gpus = before->gpus + mine->gpus,
+							     .pods = mine->pods,
+							     .from = freed - own});
+			}
+			table->cell[i + 1][freed] = best;
+		}
+	}
+	uint32_t best = FREED;
+	for (uint32_t freed = need; freed < FREED; freed++)
+		if (table->cell[work->unit_count][freed].there &&
+		    (best == FREED ||
+		     option_before(&table->cell[work->unit_count][freed], &table->cell[work->unit_count][best])))
+			best = freed;
+	return best;
+}
+
+/* The lowest priority that is higher than `above` among the units; false: none. */
+static bool next_priority(const struct hunt *hunt, bool first, int32_t above, int32_t *next)
+{
+	bool found = false;
+	for (uint32_t i = 0; i < hunt->work->unit_count; i++) {
+		int32_t priority = hunt->core->gangs.gangs[hunt->work->units[i].gang].priority;
+		if ((first || priority > above) && (!found || priority < *next)) {
+			*next = priority;
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* Fewest budgets, then the lowest highest priority with which that is possible, then gangs, then GPUs. */
+static void solve_node(struct hunt *hunt, const struct domain *domain)
+{
+	struct victims_work *work = hunt->work;
+	const struct entry *entries = hunt->core->ledger.entries;
+	const struct node *node = &hunt->core->nodes[hunt->fabric->order[domain->first]];
+	uint32_t pods[NODE_PODS], count = 0, free = node_free_count(node);
+	struct option options[NODE_PODS][FREED];
+	struct table table;
+	if (has_room(hunt, domain) || hunt->gpus > node->gpus)
+		return;
+	for (uint32_t at = node->first; at != FROND_NONE && count < NODE_PODS; at = entries[at].node_next)
+		if (evictable(hunt, &entries[at]) && entry_frees(hunt, &entries[at]) > 0)
+			pods[count++] = at;
+	for (uint32_t i = 1; i < count; i++) /* by key: the list goes by history */
+		for (uint32_t j = i; j > 0 && key_before(entries[pods[j]].pod, entries[pods[j - 1]].pod); j--) {
+			uint32_t swap = pods[j];
+			pods[j] = pods[j - 1];
+			pods[j - 1] = swap;
+		}
+	for (uint32_t i = 0; i < work->unit_count; i++)
+		unit_options(hunt, &work->units[i], pods, count, options[i]);
+	uint32_t need = (uint32_t)hunt->gpus > free ? (uint32_t)hunt->gpus - free : 0;
+	uint32_t freed = fill_table(hunt, options, INT32_MAX, need, &table);
+	if (freed == FREED)
+		return;
+	uint32_t budgets = table.cell[work->unit_count][freed].budgets;
+	int32_t most = 0;
+	for (bool first = true; next_priority(hunt, first, most, &most); first = false) {
+		freed = fill_table(hunt, options, most, need, &table);
+		if (freed < FREED && table.cell[work->unit_count][freed].budgets == budgets)
+			break;
+	}
+	for (uint32_t i = work->unit_count; i-- > 0;) {
+		const struct option *cell = &table.cell[i + 1][freed];
+		if (cell->whole)
+			set_whole(hunt, &work->units[i], domain, true);
+		for (uint32_t p = 0; p < count; p++)
+			if (cell->pods >> p & 1)
+				set_part(hunt, &work->units[i], pods[p], true);
+		freed = cell->from;
+	}
+}
+
+/* ---- the price of a domain ------------------------------------------------------------------------------------------------ */
+
+static void add_price(const struct hunt *hunt, const struct unit *unit, struct price *price)
+{
+	const struct entry *entries = hunt->core->ledger.entries;
+	const struct gang *gang = &hunt->core->gangs.gangs[unit->gang];
+	if (unit->state == UNIT_STAYS)
+		return;
+	price->priority = price->gangs == 0 || gang->priority > price->priority ? gang->priority : price->priority;
+	price->gangs++;
+	for (uint32_t at = gang->first; unit->state == UNIT_PART && at != FROND_NONE; at = entries[at].gang_next)
+		if (hunt->work->parts[at]) {
+			price->budgets += entries[at].budgeted;
+			price->gpus += entry_gpus(&entries[at]);
+		}
+	price->budgets += unit->state == UNIT_WHOLE ? unit->budgets : 0;
+	price->gpus += unit->state == UNIT_WHOLE ? unit->gpus : 0;
+}
+
+static void solve(struct hunt *hunt, const struct domain *domain)
+{
+	collect(hunt, domain);
+	if (hunt->domains.rule == FROND_RULE_SINGLE_NODE && hunt->work->unit_count <= NODE_PODS)
+		solve_node(hunt, domain);
+	else
+		solve_greedy(hunt, domain);
+}
+
+/* Takes back what counting has marked. */
+static void forget(struct hunt *hunt, const struct domain *domain)
+{
+	struct victims_work *work = hunt->work;
+	for (uint32_t i = 0; i < work->unit_count; i++) {
+		keep_parts(hunt, &work->units[i], domain);
+		work->units[i].state = UNIT_STAYS;
+	}
+	memset(work->freed + domain->first, 0, domain->end - domain->first);
+}
+
+/* False: it does not help if all go. */
+static bool price_of(struct hunt *hunt, struct domain *domain)
+{
+	domain->price = (struct price){0};
+	solve(hunt, domain);
+	bool helps = has_room(hunt, domain);
+	for (uint32_t i = 0; i < hunt->work->unit_count; i++)
+		add_price(hunt, &hunt->work->units[i], &domain->price);
+	forget(hunt, domain);
+	return helps;
+}
+
+/* The cheapest domains, in order; returns how many. */
+static uint32_t cheapest(struct hunt *hunt, struct domain *best)
+{
+	uint32_t count = 0;
+	for (struct domains domains = hunt->domains; domains_next(&domains);) {
+		struct domain domain = {.first = domains.first, .end = domains.end, .nvlink = domains.nvlink};
+		bool pinned = hunt->pin_first <= hunt->pin_last;
+		if (pinned && (hunt->pin_first < domain.first || hunt->pin_last >= domain.end))
+			continue;
+		if (!price_of(hunt, &domain))
+			continue;
+		uint32_t at = count;
+		while (at > 0 && compare_prices(&domain.price, &best[at - 1].price) < 0)
+			at--;
+		if (at == VICTIM_DOMAINS)
+			continue;
+		count = min_u32(count + 1, VICTIM_DOMAINS);
+		memmove(&best[at + 1], &best[at], (count - 1 - at) * sizeof *best);
+		best[at] = domain;
+	}
+	return count;
+}
+
+/* ---- what the planner says ---------------------------------------------------------------------------------------------- */
+
+static bool fits(struct hunt *hunt)
+{
+	place_gang(hunt->core->work, &hunt->ask, &hunt->answer, hunt->places);
+	return hunt->answer.plan.outcome == FROND_PLACED;
+}
+
+/* A pod goes, for the time of the what-if. False: the list or the log is full. */
+static bool evict(struct hunt *hunt, uint32_t at, uint32_t unit)
+{
+	struct victims_work *work = hunt->work;
+	const struct entry *entry = &hunt->core->ledger.entries[at];
+	if (work->count == work->pod_cap || !undo_room(&hunt->core->undo, 4))
+		return false;
+	work->list[work->count++] = (struct victim){.pod = entry->pod,
+						    .entry = at,
+						    .slot = entry->slot,
+						    .mask = entry->mask,
+						    .by_count = entry->by_count,
+						    .unit = unit};
+	gangs_part(&hunt->core->gangs, at);
+	ledger_leave(&hunt->core->ledger, at);
+	return true;
+}
+
+static bool evict_unit(struct hunt *hunt, uint32_t i)
+{
+	const struct unit *unit = &hunt->work->units[i];
+	const struct entry *entries = hunt->core->ledger.entries;
+	bool done = true;
+	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first, next; at != FROND_NONE && done; at = next) {
+		next = entries[at].gang_next;
+		if (unit->state == UNIT_WHOLE || hunt->work->parts[at])
+			done = evict(hunt, at, i);
+	}
+	return done;
+}
+
+/* Those of a unit (or one pod of it) come back, or go again. */
+static void put_back(struct hunt *hunt, uint32_t first, uint32_t end, bool back)
+{
+	for (uint32_t i = first; i < end; i++) {
+		struct victim *victim = &hunt->work->list[i];
+		uint32_t at;
+		victim->stays = back;
+		if (back) {
+			int32_t code = ledger_enter(&hunt->core->ledger, victim->pod, HOLD_BOUND, victim->slot,
+						    victim->mask, victim->by_count, FROND_NONE, FROND_NONE, &at);
+			assert(code == FROND_OK);
+		} else {
+			ledger_leave(&hunt->core->ledger, ledger_find(&hunt->core->ledger, victim->pod));
+		}
+	}
+}
+
+/* Tries to do without those that have gone; true: they stay. */
+static bool spare_these(struct hunt *hunt, uint32_t first, uint32_t end, uint32_t *asks)
+{
+	if (*asks == 0)
+		return false;
+	--*asks;
+	put_back(hunt, first, end, true);
+	if (fits(hunt))
+		return true;
+	put_back(hunt, first, end, false);
+	return false;
+}
+
+/* A gang of few pods that may go in part: the fewest of them that are enough, by trying all. */
+static void spare_most(struct hunt *hunt, uint32_t first, uint32_t end, uint32_t spare, uint32_t *asks)
+{
+	uint32_t all = end - first;
+	for (uint32_t size = 1; size <= spare && size < all; size++)
+		for (uint32_t gone = 1; gone < 1u << all && *asks > 0; gone++) {
+			if (bits_count(gone) != size)
+				continue;
+			--*asks;
+			undo_begin(&hunt->core->undo);
+			for (uint32_t i = 0; i < all; i++)
+				if (!(gone >> i & 1))
+					put_back(hunt, first + i, first + i + 1, true);
+			bool enough = fits(hunt);
+			undo_back(&hunt->core->undo);
+			for (uint32_t i = 0; i < all; i++) {
+				hunt->work->list[first + i].stays = false;
+				if (enough && !(gone >> i & 1))
+					put_back(hunt, first + i, first + i + 1, true);
+			}
+			if (enough)
+				return;
+		}
+}
+
+/* A larger one: one pod after the other, as long as the others are enough. */
+static void spare_each(struct hunt *hunt, uint32_t first, uint32_t end, uint32_t spare, uint32_t *asks)
+{
+	uint32_t gone = 0;
+	for (uint32_t i = end; i-- > first;)
+		gone += !spare_these(hunt, i, i + 1, asks);
+	for (uint32_t i = first; i < end && gone > spare; i++) /* too few would be left of the gang */
+		if (hunt->work->list[i].stays)
+			put_back(hunt, i, i + 1, false);
+}
+
+/* Whoever is not needed stays, dearest first: whole gangs, then single pods of those that may go in part. */
+static void spare_some(struct hunt *hunt)
+{
+	struct victims_work *work = hunt->work;
+	uint32_t asks = VICTIM_ASKS;
+	for (uint32_t end = work->count, first; end > 0; end = first) {
+		const struct unit *unit = &work->units[work->list[end - 1].unit];
+		for (first = end; first > 0 && &work->units[work->list[first - 1].unit] == unit;)
+			first--;
+		/* All of them back and gone again, each of them, and at last once more. */
+		if (!undo_room(&hunt->core->undo, 1 + 5ull * (end - first)))
+			return;
+		if (spare_these(hunt, first, end, &asks) || unit->spare == 0)
+			continue;
+		if (end - first <= VICTIM_CHOICE)
+			spare_most(hunt, first, end, unit->spare, &asks);
+		else
+			spare_each(hunt, first, end, unit->spare, &asks);
+	}
+}
+
+static bool victim_before(const struct hunt *hunt, const struct victim *a, const struct victim *b)
+{
+	if (a->unit != b->unit)
+		return a->unit < b->unit;
+	if (a->slot != b->slot && a->slot != FROND_NONE && b->slot != FROND_NONE)
+		return hunt->fabric->position[a->slot] < hunt->fabric->position[b->slot];
+	if (a->slot != b->slot)
+		return b->slot == FROND_NONE;
+	return key_before(a->pod, b->pod);
+}
+
+static void sift_list(const struct hunt *hunt, uint32_t root, uint32_t count)
+{
+	struct victim *list = hunt->work->list;
+	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+		if (child + 1 < count && victim_before(hunt, &list[child], &list[child + 1]))
+			child++;
+		if (!victim_before(hunt, &list[root], &list[child]))
+			return;
+		struct victim victim = list[child];
+		list[child] = list[root];
+		list[root] = victim;
+		root = child;
+	}
+}
+
+/* By gang, cheapest first, then place: the ledger's lists go by history. */
+static void sort_list(struct hunt *hunt)
+{
+	struct victims_work *work = hunt->work;
+	for (uint32_t root = work->count / 2; root > 0; root--)
+		sift_list(hunt, root - 1, work->count);
+	for (uint32_t end = work->count; end > 1; end--) {
+		struct victim victim = work->list[end - 1];
+		work->list[end - 1] = work->list[0];
+		work->list[0] = victim;
+		sift_list(hunt, 0, end - 1);
+	}
+}
+
+/* The domain inside a what-if: what counting found, more if the planner wants more, less if it can do with less. */
+static bool evict_for(struct hunt *hunt, const struct domain *domain)
+{
+	struct victims_work *work = hunt->work;
+	bool done = true;
+	for (uint32_t i = 0; i < work->unit_count && done; i++)
+		done = work->units[i].state == UNIT_STAYS || evict_unit(hunt, i);
+	bool placed = done && fits(hunt);
+	for (uint32_t i = 0; i < work->unit_count && done && !placed && i < VICTIM_ASKS; i++) {
+		if (work->units[i].state == UNIT_WHOLE)
+			continue;
+		uint32_t before = work->count;
+		take_all(hunt, &work->units[i], domain);
+		done = evict_unit(hunt, i);
+		placed = done && work->count > before && fits(hunt);
+	}
+	sort_list(hunt);
+	if (placed)
+		spare_some(hunt);
+	return placed && fits(hunt); /* the last plan may have been a refusal */
+}
+
+/* On success the pods are in the list and the plan in answer and places. */
+static bool realise(struct hunt *hunt, const struct domain *domain)
+{
+	hunt->work->count = 0;
+	solve(hunt, domain);
+	undo_begin(&hunt->core->undo);
+	bool placed = evict_for(hunt, domain);
+	undo_back(&hunt->core->undo);
+	forget(hunt, domain);
+	return placed;
+}
+
+static struct price list_price(const struct hunt *hunt, uint32_t *pods)
+{
+	const struct victims_work *work = hunt->work;
+	struct price price = {0};
+	uint32_t last = FROND_NONE;
+	*pods = 0;
+	for (uint32_t i = 0; i < work->count; i++) {
+		const struct victim *victim = &work->list[i];
+		if (victim->stays)
+			continue;
+		const struct entry *entry = &hunt->core->ledger.entries[victim->entry]; /* the what-if is over */
+		int32_t priority = hunt->core->gangs.gangs[entry->gang].priority;
+		++*pods;
+		price.priority = price.gangs == 0 || priority > price.priority ? priority : price.priority;
+		price.gangs += entry->gang != last;
+		last = entry->gang;
+		price.budgets += entry->budgeted;
+		price.gpus += entry_gpus(entry);
+	}
+	return price;
+}
+
+static void begin(struct hunt *hunt, const struct ask *ask)
+{
+	hunt->ask = *ask;
+	if (hunt->ask.mode == MODE_PREFERRED)
+		hunt->ask.mode = MODE_REQUIRED; /* nobody goes for a relaxed placement */
+	hunt->size = 1;
+	hunt->pin_first = FROND_NONE;
+	for (uint32_t i = 0; i < ask->count; i++) {
+		const struct frond_member *member = &ask->members[i];
+		if (member->gpus == 0)
+			continue;
+		hunt->mixed |= hunt->gpus > 0 && member->gpus != hunt->size;
+		hunt->size = member->gpus;
+		hunt->gpus += member->gpus;
+	}
+	uint64_t pinned = 0;
+	uint32_t missing = 0;
+	for (uint32_t i = 0; i < ask->count; i++) {
+		const struct frond_member *member = &ask->members[i];
+		if (member->gpus == 0)
+			continue;
+		if (member->pinned_slot == FROND_NONE) {
+			missing++;
+			continue;
+		}
+		uint32_t position = hunt->fabric->position[member->pinned_slot];
+		pinned += member->gpus;
+		hunt->pin_last = hunt->pin_first == FROND_NONE ? position : max_u32(hunt->pin_last, position);
+		hunt->pin_first = min_u32(hunt->pin_first, position);
+	}
+	hunt->gpus -= pinned;
+	hunt->size = hunt->mixed ? 1 : hunt->size;
+	hunt->need = hunt->mixed ? (uint32_t)hunt->gpus : missing;
+}
+
+static void learn_rule(struct hunt *hunt)
+{
+	const struct ask *ask = &hunt->ask;
+	hunt->domains = domains_of(hunt->fabric, ask, &hunt->answer);
+	bool capped = ask->max_nodes_per_leaf > 0 || ask->max_gpus_per_leaf > 0;
+	bool crosses = hunt->domains.rule == FROND_RULE_NONE && ask->bandwidth_gbps > 0;
+	bool shaped = hunt->domains.rule == FROND_RULE_ADJACENT_SPINES ||
+		      (hunt->domains.rule == FROND_RULE_ADJACENT_LEAVES && hunt->domains.spreads);
+	hunt->exact = ask->gpu.mode != MODE_REQUIRED && !capped && !crosses && !shaped &&
+		      (!hunt->mixed || hunt->domains.rule == FROND_RULE_SINGLE_NODE);
+}
+
+static int32_t tell(struct hunt *hunt, struct frond_victims *out, struct frond_key *pods, uint32_t cap)
+{
+	const struct victims_work *work = hunt->work;
+	struct price price = list_price(hunt, &out->count);
+	uint32_t told = 0;
+	out->outcome = hunt->answer.plan.outcome;
+	out->plan = hunt->answer.plan;
+	out->budgets = price.budgets;
+	out->priority = price.priority;
+	out->gangs = price.gangs;
+	out->gpus = price.gpus;
+	if (out->count > cap)
+		return FROND_SMALL;
+	for (uint32_t i = 0; i < work->count; i++)
+		if (!work->list[i].stays)
+			pods[told++] = work->list[i].pod;
+	return FROND_OK;
+}
+
+int32_t victims(struct victims_work *work, struct core *core, const struct ask *ask, int32_t priority,
+		struct frond_victims *out, struct frond_place *places, struct frond_key *pods, uint32_t cap)
+{
+	struct hunt hunt = {
+		.work = work, .core = core, .fabric = &core->fabric, .places = places, .priority = priority};
+	struct domain best[VICTIM_DOMAINS];
+	*out = (struct frond_victims){0};
+	if (!undo_room(&core->undo, 8))
+		return FROND_LIMIT;
+	begin(&hunt, ask);
+	work->count = 0;
+	if (fits(&hunt) || hunt.answer.plan.outcome != FROND_WAITS) {
+		hunt.answer.plan.generation = core->generation;
+		return tell(&hunt, out, pods, cap);
+	}
+	learn_rule(&hunt);
+	struct answer waits = hunt.answer;
+	uint32_t count = cheapest(&hunt, best), winner = FROND_NONE;
+	struct price least = {0};
+	for (uint32_t i = 0; i < count && (winner == FROND_NONE || !hunt.exact); i++) {
+		uint32_t gone;
+		if (!realise(&hunt, &best[i]))
+			continue;
+		struct price price = list_price(&hunt, &gone);
+		if (winner == FROND_NONE || compare_prices(&price, &least) < 0) {
+			winner = i;
+			least = price;
+		}
+	}
+	if (winner == FROND_NONE) {
+		hunt.answer = waits;
+		work->count = 0;
+	} else if (!hunt.exact) {
+		realise(&hunt, &best[winner]); /* the same again */
+	}
+	hunt.answer.plan.generation = core->generation;
+	return tell(&hunt, out, pods, cap);
+}

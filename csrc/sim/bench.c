@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/bench.h"
+
+#include "core/gpuset.h"
+#include "text/models.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LEAF_NODES   32u
+#define SPINE_LEAVES 32u
+#define SPINE_NODES  (LEAF_NODES * SPINE_LEAVES)
+#define NODE_GPUS    8u
+#define MEMBERS_MOST 1024u
+#define SCAN_WORDS   (1u << 17) /* 1 MiB */
+#define NAME_ROOM    16u
+#define LINE_ROOM    112u
+#define ALIGN        64u
+
+struct line { /* what is said of a node */
+	struct frond_span name, leaf, spine;
+	uint32_t len;
+	char text[LINE_ROOM];
+};
+
+struct bench {
+	struct line *lines; /* by slot */
+	const struct frond_abi *abi;
+	void *memory;
+	uint64_t bytes;
+	frond_engine *engine;
+	uint32_t nodes;
+	uint64_t dice;
+	struct frond_member members[MEMBERS_MOST];
+	struct frond_place places[MEMBERS_MOST];
+	struct frond_move moves[MEMBERS_MOST];
+	struct frond_key keys[MEMBERS_MOST];
+	struct frond_plan plan;
+	char text[FROND_TEXT_MAX];
+	uint32_t len;
+	struct gpuset *set; /* an 8-GPU table, for the look-up */
+	void *set_memory;
+	uint64_t sink;
+};
+
+struct bench_case {
+	const char *name, *what;
+	uint32_t nodes;   /* 0: as many as asked for */
+	uint64_t most_ns; /* what it may take */
+	uint32_t batch;   /* operations in one run of it */
+	void (*prepare)(struct bench *bench);
+	void (*run)(struct bench *bench);
+};
+
+static uint64_t roll(struct bench *bench)
+{
+	bench->dice = bench->dice * 6364136223846793005ull + 1442695040888963407ull;
+	return bench->dice >> 33;
+}
+
+static struct frond_key key_of(uint64_t kind, uint64_t number)
+{
+	return (struct frond_key){.hi = kind, .lo = number + 1};
+}
+
+static void must(const struct bench *bench, int32_t code, const char *what)
+{
+	if (code == FROND_OK)
+		return;
+	fprintf(stderr, "frond-sim: bench: %s: %s: %.*s\n", what, bench->abi->code_text(code), (int)bench->len,
+		bench->text);
+	abort();
+}
+
+/* ---- the cluster --------------------------------------------------------------------------------------------------- */
+
+/* Node 0 … of leaf 0 … of spine 0 …, named and labelled as a cloud would; the text is made before anything is timed. */
+static void write_node(struct line *line, uint32_t slot)
+{
+	static const char keys[] = "fabric.topograph.run/tier-0fabric.topograph.run/tier-1" MODEL_LINE;
+	uint32_t used = sizeof keys - 1;
+	memcpy(line->text, keys, used);
+	line->name.off = used;
+	used += line->name.len = (uint32_t)snprintf(line->text + used, NAME_ROOM, "node-%06" PRIu32, slot);
+	line->leaf.off = used;
+	used += line->leaf.len = (uint32_t)snprintf(line->text + used, NAME_ROOM, "leaf-%05" PRIu32, slot / LEAF_NODES);
+	line->spine.off = used;
+	used += line->spine.len =
+		(uint32_t)snprintf(line->text + used, NAME_ROOM, "spine-%04" PRIu32, slot / SPINE_NODES);
+	line->len = used;
+}
+
+static void put_node(struct bench *bench, uint32_t slot, uint32_t flags)
+{
+	const struct line *line = &bench->lines[slot];
+	struct frond_pair labels[2] = {{.key = {0, 27}, .value = line->leaf}, {.key = {27, 27}, .value = line->spine}};
+	struct frond_node node = {.slot = slot,
+				  .gpus = NODE_GPUS,
+				  .flags = flags,
+				  .topology = FROND_NONE,
+				  .name = line->name,
+				  .model = {54, sizeof MODEL_LINE - 1}};
+	must(bench,
+	     bench->abi->node_put(bench->engine, &node, labels, 2, line->text, line->len, bench->text,
+				  sizeof bench->text, &bench->len),
+	     "node_put");
+}
+
+static void create(struct bench *bench)
+{
+	static const char args[] = "{\"topology\": {\"preset\": \"topograph\"}}";
+	struct frond_limits limits = {.nodes = bench->nodes, .pods = bench->nodes};
+	must(bench,
+	     bench->abi->create(bench->memory, bench->bytes, &limits, args, sizeof args - 1, NULL, 0, &bench->engine,
+				bench->text, sizeof bench->text, &bench->len),
+	     "create");
+}
+
+static void load(struct bench *bench)
+{
+	struct frond_stats stats;
+	for (uint32_t slot = 0; slot < bench->nodes; slot++)
+		put_node(bench, slot, 0);
+	must(bench, bench->abi->stats(bench->engine, &stats), "stats"); /* builds the tree */
+	bench->sink += stats.nodes;
+}
+
+static void put_pod(struct bench *bench, uint32_t slot, uint32_t gpus)
+{
+	struct frond_pod pod = {.pod = key_of(1, slot), .slot = slot, .gpus = gpus, .rank = FROND_NONE};
+	must(bench, bench->abi->pod_put(bench->engine, &pod, NULL, 0, bench->text, sizeof bench->text, &bench->len),
+	     "pod_put");
+}
+
+/* One spine in three is untouched, in the others half of the nodes are partly used; the last spine of all is free. */
+static void fill(struct bench *bench)
+{
+	for (uint32_t slot = 0; slot < bench->nodes; slot++)
+		if (slot / SPINE_NODES % 3 != 2 && roll(bench) % 2 == 0)
+			put_pod(bench, slot, 1 + (uint32_t)(roll(bench) % NODE_GPUS));
+}
+
+/* ---- cases --------------------------------------------------------------------------------------------------------- */
+
+static void plan(struct bench *bench, uint32_t members)
+{
+	struct frond_request request = {.gang = key_of(2, 0),
+					.members = members,
+					.min_member = members,
+					.gpus_desired = (uint64_t)members * NODE_GPUS,
+					.only_slot = FROND_NONE};
+	must(bench,
+	     bench->abi->plan(bench->engine, &request, bench->members, NULL, NULL, 0, NULL, &bench->plan, bench->places,
+			      bench->text, sizeof bench->text, &bench->len),
+	     "plan");
+}
+
+static void run_plan_1024(struct bench *bench)
+{
+	plan(bench, 1024);
+}
+
+static void run_plan_8(struct bench *bench)
+{
+	plan(bench, 8);
+}
+
+/* A complete leaf is asked for; every leaf lacks a node. */
+static void prepare_refusal(struct bench *bench)
+{
+	for (uint32_t slot = 0; slot < bench->nodes; slot += LEAF_NODES)
+		put_pod(bench, slot, 1);
+}
+
+static void run_refusal(struct bench *bench)
+{
+	plan(bench, LEAF_NODES);
+	if (bench->plan.outcome != FROND_WAITS)
+		abort();
+}
+
+static void run_gpu_delta(struct bench *bench)
+{
+	for (uint32_t i = 0; i < 512; i++) {
+		uint32_t slot = (uint32_t)(roll(bench) % bench->nodes);
+		struct frond_key pod = key_of(1, slot);
+		if (bench->abi->release(bench->engine, &pod) != FROND_OK)
+			put_pod(bench, slot, 1);
+		else
+			put_pod(bench, slot, 2);
+	}
+}
+
+static void run_node_delta(struct bench *bench)
+{
+	for (uint32_t i = 0; i < 1024; i++)
+		put_node(bench, (uint32_t)(roll(bench) % bench->nodes), roll(bench) % 8 == 0 ? FROND_NODE_CORDONED : 0);
+}
+
+static void run_gpu_set(struct bench *bench)
+{
+	static const struct gpu_wish wish = GPU_WISH_DEFAULT;
+	for (uint32_t i = 0; i < 4096; i++)
+		bench->sink += gpuset_choose(bench->set, &wish, (uint32_t)(i * 37 % 255 + 1), 0, 1 + i % 4);
+}
+
+static void run_load(struct bench *bench)
+{
+	create(bench);
+	load(bench);
+}
+
+/* A gang of 1,024 nodes runs; eight of its nodes fail, spread over its leaves. */
+static void prepare_recovery(struct bench *bench)
+{
+	plan(bench, MEMBERS_MOST);
+	struct frond_request request = {
+		.gang = key_of(2, 0), .members = MEMBERS_MOST, .min_member = MEMBERS_MOST, .only_slot = FROND_NONE};
+	must(bench, bench->abi->reserve(bench->engine, &request, bench->members, bench->places), "reserve");
+	for (uint32_t i = 0; i < MEMBERS_MOST; i++)
+		must(bench, bench->abi->confirm(bench->engine, &bench->members[i].pod), "confirm");
+	request.annotations = 2;
+	static const char in[] = "topology.scheduler/recoveryMoveGangtopology.scheduler/topology-modePreferred";
+	const struct frond_pair pairs[] = {{{0, 27}, {27, 8}}, {{35, 32}, {67, 9}}};
+	must(bench,
+	     bench->abi->gang_put(bench->engine, &request, pairs, in, sizeof in - 1, bench->text, sizeof bench->text,
+				  &bench->len),
+	     "gang_put");
+	for (uint32_t i = 0; i < 8; i++)
+		put_node(bench, bench->places[i * 128 + 7].slot, FROND_NODE_DOWN);
+}
+
+static void run_recovery(struct bench *bench)
+{
+	struct frond_key gang = key_of(2, 0);
+	struct frond_moves out;
+	must(bench,
+	     bench->abi->recover(bench->engine, &gang, NULL, &out, bench->moves, MEMBERS_MOST, bench->text,
+				 sizeof bench->text, &bench->len),
+	     "recover");
+	if (out.outcome != FROND_PLACED || out.count < 8)
+		abort();
+}
+
+/* 400 gangs of one node and 300 of two fill 1,000 nodes. */
+static void prepare_victims(struct bench *bench)
+{
+	for (uint32_t slot = 0; slot < bench->nodes; slot++) {
+		struct frond_key pod = key_of(1, slot);
+		int32_t code = bench->abi->release(bench->engine, &pod);
+		must(bench, code == FROND_UNKNOWN ? FROND_OK : code, "release");
+	}
+	for (uint32_t slot = 0; slot < bench->nodes; slot++) {
+		uint32_t gang = slot < 400 ? slot : 400 + (slot - 400) / 2, members = slot < 400 ? 1 : 2;
+		struct frond_pod pod = {.pod = key_of(4, slot),
+					.slot = slot,
+					.gpus = NODE_GPUS,
+					.gang = key_of(5, gang),
+					.rank = slot < 400 ? 0 : slot % 2};
+		struct frond_request request = {.gang = pod.gang,
+						.members = members,
+						.min_member = members,
+						.only_slot = FROND_NONE,
+						.priority = (int32_t)(gang % 7)};
+		must(bench,
+		     bench->abi->pod_put(bench->engine, &pod, NULL, 0, bench->text, sizeof bench->text, &bench->len),
+		     "pod_put");
+		must(bench,
+		     bench->abi->gang_put(bench->engine, &request, NULL, NULL, 0, bench->text, sizeof bench->text,
+					  &bench->len),
+		     "gang_put");
+	}
+}
+
+static void run_victims(struct bench *bench)
+{
+	struct frond_request request = {.gang = key_of(2, 0),
+					.members = 32,
+					.min_member = 32,
+					.gpus_desired = 32ull * NODE_GPUS,
+					.only_slot = FROND_NONE,
+					.priority = 100};
+	struct frond_victims out;
+	must(bench,
+	     bench->abi->victims(bench->engine, &request, bench->members, NULL, NULL, 0, NULL, &out, bench->places,
+				 bench->keys, MEMBERS_MOST, bench->text, sizeof bench->text, &bench->len),
+	     "victims");
+	if (out.outcome != FROND_PLACED || out.count == 0)
+		abort();
+}
+
+static const struct bench_case cases[] = {
+	{"plan-1024", "plan of 1,024 whole nodes", 0, 50000, 1, NULL, run_plan_1024},
+	{"plan-8", "plan of 8 whole nodes", 0, 20000, 1, NULL, run_plan_8},
+	{"gpu-delta", "one GPU delta (a pod comes or goes)", 0, 1000, 1024, NULL, run_gpu_delta},
+	{"node-delta", "one node delta (cordon, uncordon)", 0, 1000, 1024, NULL, run_node_delta},
+	{"gpu-set", "GPU set look-up, 8 GPUs", 0, 50, 4096, NULL, run_gpu_set},
+	{"refusal", "refusal of an impossible gang, with its reason", 0, 20000, 1, prepare_refusal, run_refusal},
+	{"load", "cold load, create included, GPU-set tables not", 0, 20000000, 1, NULL, run_load},
+	{"recovery", "recovery plan, 8 failures in a gang of 1,024 nodes", 10000, 1000000, 1, prepare_recovery,
+	 run_recovery},
+	{"victims", "victims for a gang of 256 GPUs among 700 running gangs", 1000, 10000000, 1, prepare_victims,
+	 run_victims},
+};
+
+/* ---- measuring ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Callgrind counts what happens in here. */
+__attribute__((noinline)) static void bench_measured(void (*run)(struct bench *bench), struct bench *bench)
+{
+	run(bench);
+	__asm__ volatile("" ::: "memory");
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+static uint64_t scan_ns(struct bench *bench, const uint64_t *words)
+{
+	uint64_t best = UINT64_MAX;
+	for (uint32_t i = 0; i < 64; i++) {
+		uint64_t begin = now_ns();
+		for (uint32_t at = 0; at < SCAN_WORDS; at++)
+			bench->sink += words[at];
+		__asm__ volatile("" ::: "memory");
+		uint64_t took = now_ns() - begin;
+		best = took < best ? took : best;
+	}
+	return best;
+}
+
+static void measure(struct bench *bench, const struct bench_case *one, uint32_t repeat, uint64_t *samples,
+		    const uint64_t *words, FILE *out, bool *slow)
+{
+	if (one->prepare != NULL)
+		one->prepare(bench);
+	for (uint32_t i = 0; i < repeat; i++) {
+		uint64_t begin = now_ns();
+		bench_measured(one->run, bench);
+		samples[i] = now_ns() - begin;
+	}
+	qsort(samples, repeat, sizeof *samples, compare);
+	uint64_t median = samples[repeat / 2] / one->batch, scan = scan_ns(bench, words);
+	double ratio = (double)samples[repeat / 2] / one->batch / (double)scan;
+	bool over = median > one->most_ns;
+	*slow |= over;
+	fprintf(out, "| %s | %" PRIu32 " | %.3f | %.3f | %.3f | %s |\n", one->what, bench->nodes,
+		(double)median / 1000.0, ratio, (double)one->most_ns / 1000.0,
+		one->most_ns == 0 ? ""
+		: over            ? "**over**"
+				  : "held");
+}
+
+static void bench_close(struct bench *bench)
+{
+	if (bench == NULL)
+		return;
+	free(bench->memory);
+	free(bench->set_memory);
+	free(bench->lines);
+	free(bench);
+}
+
+/* A loaded, partly used cluster; NULL: complaint. */
+static struct bench *bench_open(uint32_t nodes, struct complaint *complaint)
+{
+	struct bench *bench = calloc(1, sizeof *bench);
+	struct frond_limits limits = {.nodes = nodes, .pods = nodes};
+	struct topology topology = {.gpus = NODE_GPUS, .numa = {0, 0, 0, 0, 1, 1, 1, 1}};
+	if (bench == NULL)
+		goto out;
+	bench->abi = frond_abi_get();
+	bench->nodes = nodes;
+	bench->dice = 1;
+	bench->bytes = (bench->abi->size_of(&limits) + ALIGN - 1) / ALIGN * ALIGN;
+	bench->memory = aligned_alloc(ALIGN, bench->bytes);
+	bench->set_memory = aligned_alloc(ALIGN, (gpuset_bytes(NODE_GPUS) + ALIGN - 1) / ALIGN * ALIGN);
+	bench->lines = calloc(nodes, sizeof *bench->lines);
+	if (bench->memory == NULL || bench->set_memory == NULL || bench->lines == NULL)
+		goto out;
+	for (uint32_t i = 0; i < NODE_GPUS; i++)
+		for (uint32_t j = 0; j < NODE_GPUS; j++)
+			topology.link_gbps[i][j] = i == j ? 0 : 450;
+	bench->set = gpuset_build(bench->set_memory, &topology);
+	for (uint32_t i = 0; i < MEMBERS_MOST; i++)
+		bench->members[i] = (struct frond_member){
+			.pod = key_of(3, i), .rank = i, .gpus = NODE_GPUS, .pinned_slot = FROND_NONE};
+	for (uint32_t slot = 0; slot < nodes; slot++)
+		write_node(&bench->lines[slot], slot);
+	create(bench);
+	load(bench);
+	fill(bench);
+	return bench;
+out:
+	bench_close(bench);
+	complain(complaint, 0, "out of memory");
+	return NULL;
+}
+
+/* Resident memory of the process, bytes; 0: not known here. */
+static uint64_t resident(void)
+{
+	uint64_t pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "r");
+	if (statm != NULL && fscanf(statm, "%*u %" SCNu64, &pages) != 1)
+		pages = 0;
+	if (statm != NULL)
+		fclose(statm);
+	return pages * 4096;
+}
+
+int32_t bench_run(const char *name, uint32_t nodes, uint32_t repeat, FILE *out, bool *slow, struct complaint *complaint)
+{
+	uint64_t *samples = calloc(repeat, sizeof *samples), *words = calloc(SCAN_WORDS, sizeof *words);
+	bool found = false;
+	int32_t code = samples == NULL || words == NULL ? complain(complaint, 0, "out of memory") : FROND_OK;
+	uint64_t before = resident();
+	struct bench *large = code == FROND_OK ? bench_open(nodes, complaint) : NULL;
+	if (large == NULL) {
+		code = FROND_BAD;
+		goto out;
+	}
+	uint64_t touched = resident() - before, lines = (uint64_t)nodes * sizeof *large->lines;
+	fprintf(out, "| what | nodes | µs | ÷ scan of 1 MiB | may take µs | |\n|---|---|---|---|---|---|\n");
+	for (uint32_t i = 0; code == FROND_OK && i < sizeof cases / sizeof *cases; i++) {
+		if (name != NULL && strcmp(name, cases[i].name) != 0)
+			continue;
+		struct bench *bench = cases[i].nodes == 0 ? large : bench_open(cases[i].nodes, complaint);
+		found = true;
+		if (bench == NULL)
+			code = FROND_BAD;
+		else
+			measure(bench, &cases[i], repeat, samples, words, out, slow);
+		if (bench != large)
+			bench_close(bench);
+	}
+	if (code == FROND_OK && !found)
+		code = complain(complaint, 0, "there is no case \"%s\"", shown(name, strlen(name)).text);
+	if (code == FROND_OK && name == NULL)
+		fprintf(out,
+			"\nMemory for %" PRIu32
+			" nodes and as many pods: %.1f MB reserved, %.1f MB touched after loading.\n",
+			nodes, (double)large->bytes / 1e6, touched > lines ? (double)(touched - lines) / 1e6 : 0.0);
+out:
+	bench_close(large);
+	free(samples);
+	free(words);
+	return code;
+}

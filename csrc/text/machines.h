@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * machines.h - from what is known of a node's GPUs to the id of their link table: a model of the fabric file, a model
+ * of spec 3.7, or a product name as GPU feature discovery writes it; whatever is unknown has no links and two NUMA nodes. A node with fewer
+ * GPUs than its model has the first ones.
+ */
+#ifndef FROND_TEXT_MACHINES_H
+#define FROND_TEXT_MACHINES_H
+
+#include "core/core.h"
+#include "text/models.h"
+
+#define MACHINES_MAX 64u /* models of one fabric file */
+
+struct machines {
+	struct machine {
+		char name[FROND_NAME_MAX + 1];
+		struct topology topology;
+	} own[MACHINES_MAX];
+	uint32_t count;
+	/* (model, GPUs) → link table + 1; 0: not asked for yet. Own models, known ones, then the unknown one. */
+	uint16_t table[MACHINES_MAX + MODELS_KNOWN + 1][FROND_GPUS_MAX + 1];
+};
+
+/* Takes the models of the file over; FROND_LIMIT: too many. */
+int32_t machines_load(struct machines *machines, const struct fabricfile *file);
+
+/* The model that is called so, of a node with so many GPUs; FROND_NONE: unknown. */
+uint32_t machines_find(const struct machines *machines, const char *name, uint32_t len, uint32_t gpus);
+
+/* The link table of a node with so many GPUs of a model (FROND_NONE: unknown). */
+int32_t machines_table(struct machines *machines, struct core *core, uint32_t model, uint32_t gpus, uint32_t *id);
+
+#endif

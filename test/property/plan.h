@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - part of oracle.c: THE answer to a gang (spec 3.4): every candidate is made, its key is counted, the best is
+ * kept. docs/decisions/0002 says what a candidate is.
+ *
+ *  P1  Step 7 compares the lists of distinct nodes of the members that are placed (not pinned); of two lists that begin
+ *      alike the shorter comes first.
+ *  P2  Under the rule "nvlink domain" a candidate is a domain, in the order of the first node.
+ *  P3  Mixed sizes: under "single node" each leaf offers the node with the best links (step 4), then the fewest GPUs
+ *      left over, then the lowest position; under "nvlink domain" a span is a domain; else as in the readings.
+ *      `distributed` tries each span with the fewest members a node with which first-fit decreasing works there.
+ *  P4  A preferred NVLink domain restricts the nodes of its leaf.
+ */
+#ifndef FROND_TEST_PLAN_H
+#define FROND_TEST_PLAN_H
+
+#include <stdlib.h>
+
+#include "rules.h"
+
+enum { CANDIDATES_MAX = 4096, STEP3_KEY = 4, STEP6_KEY = 4 };
+enum step { STEP_NONE, STEP_3 = 3, STEP_4, STEP_5, STEP_6, STEP_7, STEPS };
+
+struct key { /* lower is better, place by place */
+	int step3[STEP3_KEY];
+	int step4[2];
+	int step5;
+	int step6[STEP6_KEY];
+};
+
+struct plan {
+	struct placement placement;
+	struct facts facts;
+	struct key key;
+};
+
+struct outcome { /* what the answer for a gang must be */
+	struct rule rule;
+	bool placed, relaxed;
+	bool inside;  /* the preferred domain was taken */
+	bool bounded; /* there were more candidates than are compared */
+	enum step decided;
+	int members;
+	struct plan plan;
+};
+
+/* ---- the key ---------------------------------------------------------------------------------------------------- */
+
+static void key_step3(const struct job *job, const struct facts *facts, int *key)
+{
+	memset(key, 0, STEP3_KEY * sizeof *key);
+	if (job->strategy == STRATEGY_DISTRIBUTED) {
+		key[0] = facts->fullest_node;
+		key[1] = facts->fullest_leaf;
+		return;
+	}
+	key[0] = facts->spines;
+	key[1] = facts->leaves;
+	key[2] = facts->runs;
+	key[3] = job->strategy == STRATEGY_CONSOLIDATED ? facts->nodes : 0;
+}
+
+static int bottleneck_of(const struct gang *gang, int n, unsigned set)
+{
+	return ring_of(&gang->world->machines[gang->world->fabric->nodes[n].model], set)->bottleneck;
+}
+
+static void key_step4(const struct gang *gang, const struct placement *placement, int *key)
+{
+	int worst = NO_HOP, sum = 0;
+	for (int rank = 0; rank < gang->members; rank++) {
+		if (!is_missing(gang, rank) || gang->job->sizes[rank] < 2)
+			continue;
+		int bottleneck = bottleneck_of(gang, placement->node[rank], placement->mask[rank]);
+		worst = bottleneck < worst ? bottleneck : worst;
+		sum += bottleneck;
+	}
+	key[0] = -worst;
+	key[1] = -sum;
+}
+
+struct tally_gpus { /* of a leaf, before placement, and what the gang takes */
+	int total, free, held, taken, members;
+	int nodes_opened; /* wholly free before, partly used afterwards */
+};
+
+static void count_leaf(const struct gang *gang, const struct state *state, const struct placement *placement, int leaf,
+		       struct tally_gpus *tally)
+{
+	const struct fabric *fabric = gang->world->fabric;
+
+	memset(tally, 0, sizeof *tally);
+	for (int n = 0; n < fabric->node_count; n++) {
+		int taken = 0, free = mask_count(free_mask(fabric, state, n));
+		if (fabric->nodes[n].leaf != leaf)
+			continue;
+		for (int rank = 0; rank < gang->members; rank++) {
+			bool here = is_missing(gang, rank) && placement->node[rank] == n;
+			taken += here ? gang->job->sizes[rank] : 0;
+			tally->members += here;
+		}
+		tally->total += fabric->nodes[n].gpus;
+		tally->free += free;
+		tally->held += mask_count(state->held[n]);
+		tally->taken += taken;
+		tally->nodes_opened += state->held[n] == 0 && taken > 0 && free > taken;
+	}
+}
+
+/* The default weights: resourceAvailability 0.40, topologyAlignment 0.30, domainUtilization 0.20, and
+ * historicalPerformance 0.10, which is unknown here and counts 1. */
+static int leaf_score(const struct job *job, const struct tally_gpus *tally)
+{
+	int available = 10000 * tally->free / tally->total;
+	int aligned = 10000 * tally->taken / tally->free;
+	int utilized = 10000 * tally->held / tally->total;
+	if (job->strategy == STRATEGY_DISTRIBUTED)
+		utilized = available;
+	return (400 * available + 300 * aligned + 200 * utilized + 100 * 10000) / 1000;
+}
+
+static void key_steps5and6(const struct gang *gang, const struct state *state, const struct placement *placement,
+			   struct key *key)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	int free_in_used = 0;
+
+	key->step5 = 0;
+	memset(key->step6, 0, sizeof key->step6);
+	for (int l = 0; l < fabric->leaf_count; l++) {
+		struct tally_gpus tally;
+		count_leaf(gang, state, placement, l, &tally);
+		if (tally.members == 0)
+			continue;
+		key->step5 -= tally.members * leaf_score(gang->job, &tally);
+		key->step6[0] += tally.held == 0 && tally.free > tally.taken;
+		key->step6[1] += tally.nodes_opened;
+		key->step6[2] += tally.held == 0;
+		key->step6[3] += tally.free - tally.taken;
+		free_in_used += tally.free;
+	}
+	if (gang->job->latency_sensitive) {
+		memset(key->step6, 0, sizeof key->step6);
+		key->step6[0] = -free_in_used;
+	}
+}
+
+static struct plan plan_of(const struct gang *gang, const struct state *state, const struct placement *placement)
+{
+	struct plan plan = {.placement = *placement};
+	plan.facts = facts_of_nodes(gang->world->fabric, gang->job, placement->node, gang->members);
+	key_step3(gang->job, &plan.facts, plan.key.step3);
+	key_step4(gang, placement, plan.key.step4);
+	key_steps5and6(gang, state, placement, &plan.key);
+	return plan;
+}
+
+/* Negative, zero, positive as a is better than, equal to, worse than b. */
+static int ints_compare(const int *a, const int *b, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
+
+static int positions_compare(const struct placement *a, const struct placement *b)
+{
+	unsigned nodes_a = 0, nodes_b = 0;
+	for (int rank = 0; rank < a->members; rank++) { /* a pinned member has no mask here */
+		nodes_a |= a->mask[rank] ? 1u << a->node[rank] : 0;
+		nodes_b |= b->mask[rank] ? 1u << b->node[rank] : 0;
+	}
+	while (nodes_a && nodes_b) { /* P1 */
+		unsigned first_a = nodes_a & -nodes_a, first_b = nodes_b & -nodes_b;
+		if (first_a != first_b)
+			return first_a < first_b ? -1 : 1;
+		nodes_a &= nodes_a - 1;
+		nodes_b &= nodes_b - 1;
+	}
+	if (nodes_a || nodes_b)
+		return nodes_b ? -1 : 1;
+	int order = ints_compare(a->node, b->node, a->members);
+	for (int rank = 0; order == 0 && rank < a->members; rank++)
+		if (a->mask[rank] != b->mask[rank])
+			order = set_before(a->mask[rank], b->mask[rank]) ? -1 : 1;
+	return order;
+}
+
+/* *step: where they differ. */
+static int plans_compare(const struct job *job, const struct plan *a, const struct plan *b, enum step *step)
+{
+	int order = ints_compare(a->key.step3, b->key.step3, STEP3_KEY);
+	*step = STEP_3;
+	if (order == 0) {
+		*step = STEP_4;
+		order = ints_compare(a->key.step4, b->key.step4, 2);
+	}
+	for (int turn = 0; order == 0 && turn < 2; turn++) {
+		bool sixth = (turn == 0) == (job->strategy == STRATEGY_CONSOLIDATED);
+		*step = sixth ? STEP_6 : STEP_5;
+		order = sixth ? ints_compare(a->key.step6, b->key.step6, STEP6_KEY)
+			      : ints_compare(&a->key.step5, &b->key.step5, 1);
+	}
+	if (order == 0) {
+		*step = STEP_7;
+		order = positions_compare(&a->placement, &b->placement);
+	}
+	if (order == 0)
+		*step = STEP_NONE;
+	return order;
+}
+
+/* ---- equal members ---------------------------------------------------------------------------------------------- */
+
+struct candidate {
+	unsigned allowed; /* nodes */
+	int counts[LEAVES_MAX];
+	int per_node; /* of a node at most, pinned ones included */
+};
+
+struct search {
+	const struct gang *gang;
+	const struct state *state;
+	struct rule rule; /* kind RULE_NONE: every placement will do */
+	unsigned allowed;
+	struct room room;
+	int pinned[NODES_MAX];
+	unsigned pinned_nodes;
+	int best[STEP3_KEY];
+	int count; /* candidates that are equal up to step 3; only the first 4,096 are kept */
+	struct candidate candidates[CANDIDATES_MAX];
+};
+
+/* Members that a node takes beside its pinned ones, with so many on a node at most. */
+static void places_under(const struct search *search, int per_node, int *places)
+{
+	for (int n = 0; n < NODES_MAX; n++) {
+		int left = per_node - search->pinned[n];
+		places[n] = search->room.places[n] < left ? search->room.places[n] : left;
+		if (places[n] < 0)
+			places[n] = 0;
+	}
+}
+
+/* The fewest members that the fullest node must take. */
+static int fullest_node(const struct search *search, const int *counts)
+{
+	const struct fabric *fabric = search->gang->world->fabric;
+	int per_node = 1;
+
+	for (int n = 0; n < fabric->node_count; n++)
+		if (search->pinned[n] > per_node)
+			per_node = search->pinned[n];
+	for (;; per_node++) {
+		int places[NODES_MAX], most[LEAVES_MAX], l = 0;
+		places_under(search, per_node, places);
+		most_per_leaf(fabric, places, search->allowed, most);
+		while (l < fabric->leaf_count && most[l] >= counts[l])
+			l++;
+		if (l == fabric->leaf_count)
+			return per_node;
+	}
+}
+
+static int fewest_new_nodes(const struct search *search, unsigned allowed, int leaf, int members)
+{
+	return fewest_nodes(search->gang->world->fabric, search->room.places, allowed, search->pinned_nodes, leaf,
+			    members);
+}
+
+static void search_visit(void *context, const int *counts)
+{
+	struct search *search = context;
+	const struct gang *gang = search->gang;
+	const struct fabric *fabric = gang->world->fabric;
+	int in_leaf[LEAVES_MAX], key[STEP3_KEY], nodes = mask_count(search->pinned_nodes), total = 0;
+
+	memcpy(in_leaf, counts, sizeof in_leaf);
+	for (int n = 0; n < fabric->node_count; n++)
+		in_leaf[fabric->nodes[n].leaf] += search->pinned[n];
+	struct facts facts = facts_of_leaves(fabric, gang->job, in_leaf);
+	if (!facts.links_admit)
+		return;
+	for (int l = 0; l < fabric->leaf_count; l++) {
+		total += in_leaf[l];
+		if (counts[l] > 0)
+			nodes += fewest_new_nodes(search, search->allowed, l, counts[l]);
+	}
+	facts.nodes = nodes;
+	facts.one_domain = true; /* the search is made in one domain at a time */
+	if (!rule_is_met(&search->rule, &facts))
+		return;
+	facts.fullest_node = search->rule.kind == RULE_SINGLE_NODE ? total : fullest_node(search, counts);
+	key_step3(gang->job, &facts, key);
+	int order = search->count == 0 ? -1 : ints_compare(key, search->best, STEP3_KEY);
+	if (order > 0)
+		return;
+	if (order < 0) {
+		search->count = 0;
+		memcpy(search->best, key, sizeof key);
+	}
+	if (search->count < CANDIDATES_MAX) {
+		struct candidate *candidate = &search->candidates[search->count];
+		candidate->allowed = search->allowed;
+		candidate->per_node = gang->job->strategy == STRATEGY_DISTRIBUTED ? facts.fullest_node : MEMBERS_MAX;
+		memcpy(candidate->counts, counts, sizeof candidate->counts);
+	}
+	search->count++;
+}
+
+/* Could the leaf's other members still be held, with so many further nodes? */
+static bool rest_fits(const struct search *search, unsigned allowed, const int *places, const int *taken, int leaf,
+		      int members, int new_nodes)
+{
+	int left[NODES_MAX];
+	unsigned in_use = search->pinned_nodes;
+	for (int n = 0; n < NODES_MAX; n++) {
+		left[n] = places[n] - taken[n];
+		in_use |= taken[n] > 0 ? 1u << n : 0;
+	}
+	return fewest_nodes(search->gang->world->fabric, left, allowed, in_use, leaf, members) <= new_nodes;
+}
+
+/* The members that a leaf gets choose one after the other: best bottleneck, fewest GPUs left over, lowest position;
+ * never so that the others could not be held by the nodes that are left. */
+static void fill_leaf(const struct search *search, const struct candidate *candidate, int leaf, int *taken)
+{
+	const struct gang *gang = search->gang;
+	const struct fabric *fabric = gang->world->fabric;
+	bool bounded = search->rule.kind == RULE_SINGLE_NODE || gang->job->strategy == STRATEGY_CONSOLIDATED;
+	int new_nodes =
+		bounded ? fewest_new_nodes(search, candidate->allowed, leaf, candidate->counts[leaf]) : NODES_MAX;
+	int places[NODES_MAX], size = equal_size(gang);
+
+	places_under(search, candidate->per_node, places);
+	for (int left = candidate->counts[leaf]; left > 0; left--) {
+		int best = -1, best_bottleneck = 0, best_left = 0;
+		for (int n = 0; n < fabric->node_count; n++) {
+			if (fabric->nodes[n].leaf != leaf || !(candidate->allowed & (1u << n)) || taken[n] == places[n])
+				continue;
+			bool fresh = taken[n] == 0 && search->pinned[n] == 0;
+			taken[n]++;
+			bool possible = fresh <= new_nodes && rest_fits(search, candidate->allowed, places, taken, leaf,
+									left - 1, new_nodes - fresh);
+			taken[n]--;
+			if (!possible)
+				continue;
+			int bottleneck = bottleneck_of(gang, n, search->room.sets[n][taken[n]]);
+			int kept = mask_count(free_mask(fabric, search->state, n)) - (taken[n] + 1) * size;
+			if (best < 0 || bottleneck > best_bottleneck ||
+			    (bottleneck == best_bottleneck && kept < best_left)) {
+				best = n;
+				best_bottleneck = bottleneck;
+				best_left = kept;
+			}
+		}
+		assert(best >= 0);
+		new_nodes -= taken[best] == 0 && search->pinned[best] == 0;
+		taken[best]++;
+	}
+}
+
+/* Each rank takes the first chosen node in fabric order that has a place; on a node they choose in rank order. */
+static struct placement candidate_place(const struct search *search, const struct candidate *candidate)
+{
+	const struct gang *gang = search->gang;
+	const struct fabric *fabric = gang->world->fabric;
+	struct placement placement = {.members = gang->members};
+	int taken[NODES_MAX] = {0}, n = 0, given = 0;
+
+	for (int l = 0; l < fabric->leaf_count; l++)
+		fill_leaf(search, candidate, l, taken);
+	for (int rank = 0; rank < gang->members; rank++) {
+		placement.node[rank] = gang->pin[rank];
+		if (!is_missing(gang, rank))
+			continue;
+		while (given == taken[n]) {
+			n++;
+			given = 0;
+		}
+		placement.node[rank] = n;
+		placement.mask[rank] = search->room.sets[n][given++];
+	}
+	return placement;
+}
+
+static void search_open(struct search *search, const struct gang *gang, const struct state *state,
+			const struct rule *rule)
+{
+	search->gang = gang;
+	search->state = state;
+	search->rule = *rule;
+	search->count = 0;
+	search->pinned_nodes = 0;
+	memset(search->pinned, 0, sizeof search->pinned);
+	for (int rank = 0; rank < gang->members; rank++)
+		if (gang->pin[rank] >= 0) {
+			search->pinned[gang->pin[rank]]++;
+			search->pinned_nodes |= 1u << gang->pin[rank];
+		}
+	room_measure(gang, state, &search->room);
+}
+
+static void search_in(struct search *search, unsigned allowed)
+{
+	const struct fabric *fabric = search->gang->world->fabric;
+	int most[LEAVES_MAX];
+
+	search->allowed = allowed;
+	most_per_leaf(fabric, search->room.places, allowed, most);
+	each_counts(fabric, most, count_missing(search->gang), search_visit, search);
+}
+
+/* Keeps the better plan and at which step the best of the others was beaten. */
+static void plan_keep(const struct job *job, const struct plan *plan, struct outcome *outcome)
+{
+	enum step step = STEP_3;
+	int order = outcome->placed ? plans_compare(job, plan, &outcome->plan, &step) : -1;
+
+	if (order < 0)
+		outcome->plan = *plan;
+	if (order != 0 && outcome->placed && step > outcome->decided)
+		outcome->decided = step;
+	if (!outcome->placed)
+		outcome->decided = STEP_3;
+	outcome->placed = true;
+}
+
+static bool plan_equal(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
+		       struct outcome *outcome)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	static struct search search; /* large */
+
+	search_open(&search, gang, state, rule);
+	if (rule->kind == RULE_NVLINK_DOMAIN) {
+		for (int n = 0; n < fabric->node_count; n++) {
+			unsigned domain = domain_of(fabric, n);
+			if ((domain & -domain) == 1u << n && !(search.pinned_nodes & ~domain))
+				search_in(&search, allowed & domain);
+		}
+	} else {
+		search_in(&search, allowed);
+	}
+	outcome->bounded = search.count > CANDIDATES_MAX;
+	for (int i = 0; i < search.count && i < CANDIDATES_MAX; i++) {
+		struct placement placement = candidate_place(&search, &search.candidates[i]);
+		struct plan plan = plan_of(gang, state, &placement);
+		assert(ints_compare(plan.key.step3, search.best, STEP3_KEY) == 0);
+		plan_keep(gang->job, &plan, outcome);
+	}
+	return outcome->placed;
+}
+
+/* ---- mixed sizes ------------------------------------------------------------------------------------------------ */
+
+/* On each node members choose in rank order. */
+static bool masks_choose(const struct gang *gang, const struct state *state, struct placement *placement)
+{
+	struct state after = *state;
+
+	for (int rank = 0; rank < gang->members; rank++) {
+		int n = placement->node[rank];
+		if (!is_missing(gang, rank))
+			continue;
+		placement->mask[rank] = choose_on(gang, n, free_mask(gang->world->fabric, &after, n), after.held[n],
+						  gang->job->sizes[rank]);
+		if (placement->mask[rank] == 0)
+			return false;
+		after.held[n] |= placement->mask[rank];
+	}
+	return true;
+}
+
+/* First-fit decreasing in a span, with so many members on a node at most. */
+static bool span_plan(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned span,
+		      int per_node, struct plan *plan)
+{
+	struct placement placement = {.members = gang->members};
+
+	if (!first_fit(gang, state, span, per_node, placement.node) || !masks_choose(gang, state, &placement))
+		return false;
+	*plan = plan_of(gang, state, &placement);
+	return plan->facts.links_admit && rule_is_met(rule, &plan->facts);
+}
+
+/* The node that a leaf offers for the whole gang. */
+static bool leaf_offers(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
+			int leaf, struct plan *best)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	int best_free = 0;
+	bool found = false;
+
+	for (int n = 0; n < fabric->node_count; n++) {
+		struct plan plan;
+		int free = mask_count(free_mask(fabric, state, n)); /* all take the same of it */
+		if (fabric->nodes[n].leaf != leaf ||
+		    !span_plan(gang, state, rule, allowed & (1u << n), MEMBERS_MAX, &plan))
+			continue;
+		int order = found ? ints_compare(plan.key.step4, best->key.step4, 2) : -1;
+		if (order > 0 || (order == 0 && free >= best_free))
+			continue;
+		found = true;
+		*best = plan;
+		best_free = free;
+	}
+	return found;
+}
+
+static bool plan_mixed(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
+		       struct outcome *outcome)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	bool spreads = gang->job->strategy == STRATEGY_DISTRIBUTED;
+	unsigned spans[SPANS_MAX];
+	struct plan plan;
+	int count = 0;
+
+	for (int l = 0; rule->kind == RULE_SINGLE_NODE && l < fabric->leaf_count; l++)
+		if (leaf_offers(gang, state, rule, allowed, l, &plan))
+			plan_keep(gang->job, &plan, outcome);
+	for (int n = 0; rule->kind == RULE_NVLINK_DOMAIN && n < fabric->node_count; n++) {
+		unsigned domain = domain_of(fabric, n);
+		if ((domain & -domain) == 1u << n)
+			spans[count++] = domain;
+	}
+	if (rule->kind != RULE_SINGLE_NODE && rule->kind != RULE_NVLINK_DOMAIN)
+		count = spans_list(fabric, spans);
+	for (int i = 0; i < count; i++) {
+		int per_node = spreads ? 1 : MEMBERS_MAX;
+		while (per_node <= MEMBERS_MAX && !span_plan(gang, state, rule, spans[i] & allowed, per_node, &plan))
+			per_node++;
+		if (per_node <= MEMBERS_MAX)
+			plan_keep(gang->job, &plan, outcome);
+	}
+	return outcome->placed;
+}
+
+/* ---- a gang ----------------------------------------------------------------------------------------------------- */
+
+/* The nodes of a domain by its name; 0 when nothing is called so. */
+static unsigned nodes_named(const struct fabric *fabric, const char *name)
+{
+	unsigned nodes = 0;
+	for (int n = 0; name[0] && n < fabric->node_count; n++) {
+		const struct leaf *leaf = &fabric->leaves[fabric->nodes[n].leaf];
+		if (strcmp(leaf->name, name) == 0 || strcmp(fabric->spine_names[leaf->spine], name) == 0 ||
+		    strcmp(fabric->nodes[n].clique, name) == 0)
+			nodes |= 1u << n;
+	}
+	return nodes;
+}
+
+static bool plan_under(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
+		       struct outcome *outcome)
+{
+	return sizes_equal(gang->job, gang->members) ? plan_equal(gang, state, rule, allowed, outcome)
+						     : plan_mixed(gang, state, rule, allowed, outcome);
+}
+
+static bool pins_inside(const struct gang *gang, unsigned nodes)
+{
+	for (int rank = 0; rank < gang->members; rank++)
+		if (gang->pin[rank] >= 0 && !(nodes & (1u << gang->pin[rank])))
+			return false;
+	return true;
+}
+
+static bool may_relax(const struct job *job, const struct rule *rule)
+{
+	return rule->shapeless || (job->mode == MODE_PREFERRED && !job->latency_sensitive);
+}
+
+/* With the rule met, or not at all. */
+static struct outcome gang_plan_met(const struct gang *gang, const struct state *state)
+{
+	struct outcome outcome = {.rule = rule_of(gang), .members = gang->members};
+	unsigned preferred = nodes_named(gang->world->fabric, gang->job->preferred);
+
+	if (outcome.rule.never || outcome.rule.too_wide || outcome.rule.shapeless)
+		return outcome;
+	if (preferred && pins_inside(gang, preferred))
+		outcome.inside = plan_under(gang, state, &outcome.rule, preferred, &outcome);
+	if (!outcome.inside)
+		plan_under(gang, state, &outcome.rule, ~0u, &outcome);
+	return outcome;
+}
+
+static struct outcome gang_plan(const struct gang *gang, const struct state *state)
+{
+	const struct rule none = {.kind = RULE_NONE};
+	struct outcome outcome = gang_plan_met(gang, state);
+
+	if (outcome.placed || outcome.rule.never || outcome.rule.too_wide || !may_relax(gang->job, &outcome.rule))
+		return outcome;
+	outcome.relaxed = plan_under(gang, state, &none, ~0u, &outcome);
+	return outcome;
+}
+
+/* All members, else the minMember lowest ranks. */
+static struct outcome job_plan(struct world *world, const struct job *job, const struct state *state)
+{
+	struct gang gang = gang_of(world, job, job->members);
+	struct outcome outcome = gang_plan(&gang, state);
+
+	if (outcome.placed || job->min_member == 0 || job->min_member == job->members)
+		return outcome;
+	gang.members = job->min_member;
+	return gang_plan(&gang, state);
+}
+
+static bool gpu_count_wrong(const struct job *job)
+{
+	return job->gpu_count > 0 && job->gpu_count != job_total_gpus(job);
+}
+
+static void placement_take(struct state *state, const struct placement *placement)
+{
+	for (int rank = 0; rank < placement->members; rank++)
+		if (placement->node[rank] >= 0)
+			state->held[placement->node[rank]] |= placement->mask[rank];
+}
+
+static void placement_give(struct state *state, const struct placement *placement)
+{
+	for (int rank = 0; rank < placement->members; rank++)
+		if (placement->node[rank] >= 0)
+			state->held[placement->node[rank]] &= ~placement->mask[rank];
+}
+
+#endif

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Fuzzes with libFuzzer, one target after the other: fuzz.sh SECONDS [TARGET…], all of test/fuzz when none is named.
+# Inputs that it found grow in build/fuzz/corpus/TARGET from run to run; one that breaks something is named and kept in
+# build/fuzz/findings. Last line: N passed, N failed (targets).
+#
+# fuzz.sh --keep [TARGET…] picks the few inputs that reach most of what all reach, as the new test/fuzz/corpus/TARGET.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+out=build/fuzz
+usage="usage: fuzz.sh SECONDS [TARGET…] | --keep [TARGET…]"
+input_bytes_max=4096 # also what a kept input may have
+kept_max=60
+rss_mb=2048
+
+what=${1:?$usage}
+shift
+[[ $what =~ ^[0-9]+$ || $what = --keep ]] || { echo "$usage" >&2; exit 2; }
+targets=("$@")
+if [ ${#targets[@]} = 0 ]; then
+	for source in test/fuzz/fuzz_*.c; do
+		target=${source#test/fuzz/fuzz_}
+		targets+=("${target%.c}")
+	done
+fi
+mkdir -p $out/findings $out/bin
+
+flags=(-std=c11 -g -O1 -fno-omit-frame-pointer -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L
+	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+
+# Objects are compiled again when any source or header is newer: the whole takes seconds.
+build() {
+	local source object newest
+	newest=$(find csrc test/fuzz -name '*.[ch]' -printf '%T@\n' | sort -n | tail -1)
+	[ "$(cat $out/built 2>/dev/null)" = "$newest ${targets[*]}" ] && return
+	rm -rf $out/obj
+	for source in csrc/core/*.c csrc/text/*.c csrc/sim/jobs.c; do
+		object=$out/obj/${source%.c}.o
+		mkdir -p "$(dirname "$object")"
+		clang "${flags[@]}" -c "$source" -o "$object" || return
+	done
+	for target in "${targets[@]}"; do
+		clang "${flags[@]}" -fsanitize=fuzzer "test/fuzz/fuzz_$target.c" $(find $out/obj -name '*.o') \
+			-o "$out/bin/$target" -lcjson -lyaml || return
+	done
+	echo "$newest ${targets[*]}" >$out/built
+}
+
+# fuzz TARGET — false when it found something.
+fuzz() {
+	local target=$1 log=$out/$1.log code=0 runs new
+	local options=(-max_total_time="$what" -rss_limit_mb=$rss_mb -max_len=$input_bytes_max -timeout=20 -reload=0
+		-print_final_stats=1 -artifact_prefix="$out/findings/$target-")
+	[ -e "test/fuzz/dict/$target" ] && options+=(-dict="test/fuzz/dict/$target")
+	mkdir -p "$out/corpus/$target"
+	"$out/bin/$target" "${options[@]}" "$out/corpus/$target" "test/fuzz/corpus/$target" >"$log" 2>&1 || code=$?
+	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+	new=$(sed -n 's/^stat::new_units_added: *//p' "$log")
+	echo "$target: ${runs:-0} runs, ${new:-0} new"
+	if [ $code != 0 ]; then
+		grep -m 3 -E 'does not hold|ERROR|runtime error|Assertion' "$log" | sed 's/^/    /'
+		echo "    input: $(sed -n 's/.*Test unit written to //p' "$log" | tail -1), log: $log"
+		return 1
+	fi
+}
+
+# keep TARGET — libFuzzer's cover merge says which features each input reaches; greedily, the input that adds most comes next.
+keep() {
+	local target=$1 all=$out/keep/$1 features=$out/keep/$1.features folder
+	rm -rf "$all" "$all.merged" "$features"
+	mkdir -p "$all" "$all.merged"
+	for folder in "$out/corpus/$target" "test/fuzz/corpus/$target"; do
+		find "$folder" -type f -size -$((input_bytes_max + 1))c \
+			-exec cp -t "$all" {} +
+	done
+	"$out/bin/$target" -set_cover_merge=1 -merge_control_file="$features" "$all.merged" "$all" \
+		>"$out/$target.keep.log" 2>&1 || return
+	awk -v most=$kept_max -v names="$all.names" '
+		NR == 1 { inputs = $1 }
+		NR > 2 && NR <= inputs + 2 { name[NR - 3] = $0 }
+		$1 == "FT" { reaches[$2] = $0; for (i = 3; i <= NF; i++) all[$i] = 1 }
+		END {
+			for (kept = 0; kept < most; kept++) {
+				best = -1; gain = 0
+				for (at = 0; at < inputs; at++) {
+					if (!(at in reaches)) continue
+					n = split(reaches[at], feature, " "); adds = 0
+					for (i = 3; i <= n; i++) adds += !(feature[i] in reached)
+					if (adds == 0) delete reaches[at]
+					if (adds > gain) { gain = adds; best = at }
+				}
+				if (best < 0) break
+				n = split(reaches[best], feature, " ")
+				for (i = 3; i <= n; i++) reached[feature[i]] = 1
+				print name[best] > names
+			}
+			for (f in all) { total++; got += f in reached }
+			printf "%d of %d features with %d of %d inputs\n", got, total, kept, inputs
+		}' "$features" || return
+	rm -rf "test/fuzz/corpus/$target"
+	mkdir -p "test/fuzz/corpus/$target"
+	xargs -d '\n' cp -t "test/fuzz/corpus/$target" <"$all.names"
+}
+
+passed=0 failed=0
+if ! build >$out/build.log 2>&1; then
+	tail -n 20 $out/build.log
+	echo "0 passed, 1 failed"
+	exit 1
+fi
+for target in "${targets[@]}"; do
+	if [ "$what" = --keep ]; then
+		printf '%s: ' "$target"
+		keep "$target"
+	else
+		fuzz "$target"
+	fi && passed=$((passed + 1)) || failed=$((failed + 1))
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
