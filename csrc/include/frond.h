@@ -76,7 +76,7 @@ struct frond_pair { /* a label or an annotation */
 struct frond_limits {
 	uint32_t nodes;      /* slots 0 … nodes - 1 */
 	uint32_t pods;       /* pods that hold GPUs or reservations at one time */
-	uint32_t text_bytes; /* names of nodes, domains and gangs together; 0: 64 bytes a node and a pod */
+	uint32_t text_bytes; /* names of nodes and domains, 8 bytes beside each; 0: 40 bytes a name */
 	uint32_t
 		table_bytes; /* for GPU-set tables; 0: 4 MiB, room for one kind of 16-GPU node and hundreds of 8-GPU kinds */
 };

@@ -167,7 +167,10 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 	uint64_t size = abi_size_of(limits);
 	*len = 0;
 	if (size == 0)
-		return fail(FROND_LIMIT, "a limit is out of range", text, cap, len);
+		return fail(FROND_LIMIT,
+			    "limits: nodes must be 1 to 131072, pods 1 to 16777216, textBytes and tableBytes 0 or up "
+			    "to 1 GiB",
+			    text, cap, len);
 	if (mem == NULL || (uintptr_t)mem % ARENA_ALIGN != 0 || bytes < size)
 		return fail(FROND_BAD, "the engine's memory is too small or not aligned to 16", text, cap, len);
 	struct args decoded;
@@ -209,10 +212,12 @@ static int32_t check_node(const struct frond_engine *engine, const struct frond_
 	if (node->gpus > FROND_GPUS_MAX)
 		return complain(complaint, 0, "node %s has %" PRIu32 " GPUs, at most %u are possible",
 				shown(name, node->name.len).text, node->gpus, FROND_GPUS_MAX);
-	if (node->unhealthy_mask >> node->gpus != 0 ||
-	    (node->flags & ~(uint32_t)(FROND_NODE_CORDONED | FROND_NODE_DOWN)) != 0)
-		return complain(complaint, 0, "node %s: unhealthy GPUs or flags that it cannot have",
-				shown(name, node->name.len).text);
+	if (node->unhealthy_mask >> node->gpus != 0)
+		return complain(complaint, 0, "node %s: unhealthy GPUs %" PRIx32 " but it has %" PRIu32,
+				shown(name, node->name.len).text, node->unhealthy_mask, node->gpus);
+	if ((node->flags & ~(uint32_t)(FROND_NODE_CORDONED | FROND_NODE_DOWN)) != 0)
+		return complain(complaint, 0, "node %s: flags must be a sum of %d and %d, got %" PRIu32,
+				shown(name, node->name.len).text, FROND_NODE_CORDONED, FROND_NODE_DOWN, node->flags);
 	if (!span_inside(node->model, in_len) ||
 	    (node->topology != FROND_NONE && (node->topology >= engine->core.set_count ||
 					      gpuset_gpus(engine->core.sets[node->topology]) != node->gpus)))
@@ -299,15 +304,17 @@ static int32_t abi_node_put(frond_engine *engine, const struct frond_node *node,
 		return fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
 	if (check_node(engine, node, labels, label_count, in, in_len, &complaint) != FROND_OK)
 		return fail_complaint(&complaint, text, cap, len);
+	const char *name = in + node->name.off;
+	uint64_t hash = names_seek(&engine->names, name, node->name.len);
 	struct tree_node entry = {.uplink_gbps = node->uplink_gbps};
 	bool held = hold_levels(engine, node->slot, labels, label_count, in, &entry);
 	entry.name = engine->tree.nodes[node->slot].name;
-	if (!names_again(&engine->names, entry.name, in + node->name.off, node->name.len))
-		entry.name = names_hold(&engine->names, in + node->name.off, node->name.len);
+	if (!names_again(&engine->names, entry.name, name, node->name.len))
+		entry.name = names_hold_at(&engine->names, hash, name, node->name.len);
 	uint32_t other = entry.name == FROND_NONE ? FROND_NONE : engine->tree.slot_of[entry.name];
 	if (other != FROND_NONE && other != node->slot) {
-		complain(&complaint, 0, "node %s is in slot %" PRIu32 " already",
-			 shown(in + node->name.off, node->name.len).text, other);
+		complain(&complaint, 0, "node %s is in slot %" PRIu32 " already", shown(name, node->name.len).text,
+			 other);
 		drop_node_names(engine, &entry);
 		return fail_complaint(&complaint, text, cap, len);
 	}
@@ -334,7 +341,7 @@ static int32_t abi_topology_put(frond_engine *engine, const struct frond_topolog
 {
 	*len = 0;
 	if (topology->gpus > FROND_GPUS_MAX)
-		return fail(FROND_BAD, "topology.gpus: at most 16 GPUs are possible", text, cap, len);
+		return fail(FROND_BAD, "topology.gpus: must be 0 to 16", text, cap, len);
 	struct topology table = {.gpus = topology->gpus};
 	struct complaint complaint;
 	for (uint32_t i = 0; i < FROND_GPUS_MAX; i++) {
@@ -399,12 +406,16 @@ static int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, co
 			   char *text, uint32_t cap, uint32_t *len)
 {
 	*len = 0;
-	if (key_zero(pod->pod) || !span_inside(pod->allocated, in_len) || !span_inside(pod->name, in_len))
-		return fail(FROND_BAD, "a pod without a key, or text outside its buffer", text, cap, len);
+	if (key_zero(pod->pod))
+		return fail(FROND_BAD, "pod.pod: must not be zero", text, cap, len);
+	if (!span_inside(pod->allocated, in_len) || !span_inside(pod->name, in_len))
+		return fail(FROND_BAD, "pod.allocated, pod.name: must lie inside the text", text, cap, len);
+	if ((pod->flags & ~(uint32_t)FROND_POD_BUDGETED) != 0)
+		return fail(FROND_BAD, "pod.flags: must be 0 or 1", text, cap, len);
 	if (pod->slot >= engine->core.node_cap || !engine->core.nodes[pod->slot].present)
 		return fail(FROND_UNKNOWN, "the pod's node is not known", text, cap, len);
 	if (pod->gpus > (1u << 16))
-		return fail(FROND_BAD, "a pod holds more GPUs than a node can have", text, cap, len);
+		return fail(FROND_BAD, "pod.gpus: must be at most 65536", text, cap, len);
 	if (engine->core.undo.depth > 0)
 		return fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
 	struct core_pod entry = {.pod = pod->pod,
@@ -455,7 +466,7 @@ static int32_t decide(frond_engine *engine, const struct frond_request *request,
 	int32_t code =
 		request_read(engine, request, members, annotations, in, in_len, room, &asked, &refused, &complaint);
 	if (code != FROND_OK)
-		return fail(code, "a malformed request", text, cap, len);
+		return fail_complaint(&complaint, text, cap, len);
 	struct out writer = {.text = text, .cap = cap};
 	struct answer answer = {.plan = {.generation = engine->core.generation, .outcome = FROND_REFUSED}};
 	if (refused) {
@@ -553,7 +564,8 @@ static int32_t abi_gang_put(frond_engine *engine, const struct frond_request *re
 		return fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
 	if (request->min_member < 1 || request->min_member > FROND_MEMBERS_MAX || request->reserved != 0 ||
 	    !span_inside(request->claim, in_len))
-		return fail(FROND_BAD, "minMember is out of range, or the claim lies outside its text", text, cap, len);
+		return fail(FROND_BAD, "request: minMember must be 1 to 16384, reserved 0, the claim inside the text",
+			    text, cap, len);
 	if (terms_read(engine, request, annotations, in, in_len, &wish, &terms, &complaint) != FROND_OK)
 		return fail_complaint(&complaint, text, cap, len);
 	gangs_promise(&engine->core.gangs, id, request->min_member, request->priority,
@@ -650,14 +662,12 @@ static int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, c
 static int32_t read_for_room(frond_engine *engine, const struct frond_request *request,
 			     const struct frond_member *members, const struct frond_pair *annotations, const char *in,
 			     uint32_t in_len, const struct frond_room *room, struct asked *asked, bool *refused,
-			     struct out *writer)
+			     struct out *writer, struct complaint *complaint)
 {
-	struct complaint complaint;
 	build(engine);
-	int32_t code =
-		request_read(engine, request, members, annotations, in, in_len, room, asked, refused, &complaint);
+	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, asked, refused, complaint);
 	if (code == FROND_OK && *refused)
-		out_printf(writer, "%s", complaint.text);
+		out_printf(writer, "%s", complaint->text);
 	return code;
 }
 
@@ -670,10 +680,11 @@ static int32_t abi_defrag(frond_engine *engine, const struct frond_request *requ
 	bool refused;
 	struct out writer = {.text = text, .cap = text_cap};
 	*len = 0;
-	int32_t code =
-		read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer);
+	struct complaint complaint;
+	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer,
+				     &complaint);
 	if (code != FROND_OK)
-		return fail(code, "a malformed request", text, text_cap, len);
+		return fail_complaint(&complaint, text, text_cap, len);
 	if (refused) {
 		*out = (struct frond_moves){.outcome = FROND_REFUSED};
 		return out_finish(&writer, len);
@@ -693,10 +704,11 @@ static int32_t abi_victims(frond_engine *engine, const struct frond_request *req
 	bool refused;
 	struct out writer = {.text = text, .cap = text_cap};
 	*len = 0;
-	int32_t code =
-		read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer);
+	struct complaint complaint;
+	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer,
+				     &complaint);
 	if (code != FROND_OK)
-		return fail(code, "a malformed request", text, text_cap, len);
+		return fail_complaint(&complaint, text, text_cap, len);
 	if (refused) {
 		*out = (struct frond_victims){.outcome = FROND_REFUSED};
 		return out_finish(&writer, len);

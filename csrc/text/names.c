@@ -5,7 +5,7 @@ struct record { /* in front of each text, so that the pool can be walked */
 	uint32_t id, len;
 };
 
-static uint32_t hash(const struct names *names, const char *text, uint32_t len)
+static uint64_t hash(const char *text, uint32_t len)
 {
 	uint64_t mixed = len * 0x9e3779b97f4a7c15ull;
 	while (len > 0) { /* eight bytes at a time, wherever they lie; the same on every machine of one byte order */
@@ -17,7 +17,7 @@ static uint32_t hash(const struct names *names, const char *text, uint32_t len)
 		text += bytes;
 		len -= bytes;
 	}
-	return (uint32_t)mixed & names->bucket_mask;
+	return mixed;
 }
 
 void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32_t bytes)
@@ -46,15 +46,29 @@ const char *names_text(const struct names *names, uint32_t id, uint32_t *len)
 	return names->pool + names->names[id].off;
 }
 
-uint32_t names_find(const struct names *names, const char *text, uint32_t len)
+static uint32_t *bucket_of(const struct names *names, uint64_t mixed)
 {
-	for (uint32_t id = names->bucket[hash(names, text, len)]; id != FROND_NONE; id = names->names[id].chain) {
-		uint32_t have_len;
-		const char *have = names_text(names, id, &have_len);
-		if (have_len == len && memcmp(have, text, len) == 0)
+	return &names->bucket[mixed & names->bucket_mask];
+}
+
+static uint16_t tag_of(uint64_t mixed)
+{
+	return (uint16_t)(mixed >> 48);
+}
+
+static uint32_t find(const struct names *names, const char *text, uint32_t len, uint64_t mixed)
+{
+	for (uint32_t id = *bucket_of(names, mixed); id != FROND_NONE; id = names->names[id].chain) {
+		const struct name *name = &names->names[id];
+		if (name->tag == tag_of(mixed) && name->len == len && memcmp(names->pool + name->off, text, len) == 0)
 			return id;
 	}
 	return FROND_NONE;
+}
+
+uint32_t names_find(const struct names *names, const char *text, uint32_t len)
+{
+	return find(names, text, len, hash(text, len));
 }
 
 /* A record is alive when its name lies where the record does. */
@@ -74,10 +88,22 @@ static void compact(struct names *names)
 	names->used = to;
 }
 
+uint64_t names_seek(const struct names *names, const char *text, uint32_t len)
+{
+	uint64_t mixed = hash(text, len);
+	__builtin_prefetch(bucket_of(names, mixed), 1);
+	return mixed;
+}
+
 uint32_t names_hold(struct names *names, const char *text, uint32_t len)
 {
-	assert(len > 0);
-	uint32_t id = names_find(names, text, len);
+	return names_hold_at(names, hash(text, len), text, len);
+}
+
+uint32_t names_hold_at(struct names *names, uint64_t mixed, const char *text, uint32_t len)
+{
+	assert(len > 0 && len <= UINT16_MAX);
+	uint32_t id = find(names, text, len, mixed);
 	if (id != FROND_NONE) {
 		names->names[id].refs++;
 		return id;
@@ -92,13 +118,16 @@ uint32_t names_hold(struct names *names, const char *text, uint32_t len)
 		names->fresh++;
 	else
 		names->free_head = names->names[id].chain;
-	uint32_t home = hash(names, text, len);
+	uint32_t *home = bucket_of(names, mixed);
 	struct record record = {.id = id, .len = len};
 	memcpy(names->pool + names->used, &record, sizeof record);
 	memcpy(names->pool + names->used + sizeof record, text, len);
-	names->names[id] = (struct name){
-		.off = names->used + (uint32_t)sizeof record, .len = len, .refs = 1, .chain = names->bucket[home]};
-	names->bucket[home] = id;
+	names->names[id] = (struct name){.off = names->used + (uint32_t)sizeof record,
+					 .len = (uint16_t)len,
+					 .tag = tag_of(mixed),
+					 .refs = 1,
+					 .chain = *home};
+	*home = id;
 	names->used += (uint32_t)bytes;
 	return id;
 }
@@ -124,7 +153,7 @@ void names_drop(struct names *names, uint32_t id)
 		name->refs--;
 		return;
 	}
-	uint32_t *link = &names->bucket[hash(names, names->pool + name->off, name->len)];
+	uint32_t *link = bucket_of(names, hash(names->pool + name->off, name->len));
 	while (*link != id)
 		link = &names->names[*link].chain;
 	*link = name->chain;

@@ -9,7 +9,10 @@
 #include "core/base.h"
 
 struct name {
-	uint32_t off, len, refs;
+	uint32_t off;
+	uint16_t len;
+	uint16_t tag; /* of its hash: another one is another name, without a look at the text */
+	uint32_t refs;
 	uint32_t chain; /* next of the hash bucket, or of the free list */
 };
 
@@ -28,6 +31,9 @@ void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32
 uint32_t names_find(const struct names *names, const char *text, uint32_t len);
 /* Holds a name; FROND_NONE when there is no room for it. */
 uint32_t names_hold(struct names *names, const char *text, uint32_t len);
+/* The same in two steps, for a caller that has something else to do while memory answers: a hash, then hold it. */
+uint64_t names_seek(const struct names *names, const char *text, uint32_t len);
+uint32_t names_hold_at(struct names *names, uint64_t hash, const char *text, uint32_t len);
 /* Holds it once more when it is this very text; FROND_NONE is allowed. False: it is not. Cheaper than names_hold(). */
 bool names_again(struct names *names, uint32_t id, const char *text, uint32_t len);
 /* Lets go of it; FROND_NONE is allowed. */

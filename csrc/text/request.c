@@ -6,23 +6,48 @@
 #include <inttypes.h>
 
 /* Malformed: our own host would be wrong, not a user. */
-static int32_t well_formed(const struct frond_engine *engine, const struct frond_request *request,
-			   const struct frond_member *members, uint32_t in_len)
+static int32_t record_formed(const struct frond_engine *engine, const struct frond_request *request, uint32_t in_len,
+			     struct complaint *complaint)
 {
-	if (key_zero(request->gang) || request->members == 0 || request->age_ms < 0 ||
-	    !span_inside(request->name, in_len) || !span_inside(request->claim, in_len) || request->reserved != 0 ||
-	    request->deadline_ms < 0 ||
-	    (request->only_slot != FROND_NONE && request->only_slot >= engine->core.node_cap))
-		return FROND_BAD;
-	if (request->members > FROND_MEMBERS_MAX)
-		return FROND_OK; /* a user's mistake: refused with a sentence before anyone reads the members */
+	if (key_zero(request->gang))
+		return complain(complaint, 0, "request.gang: must not be zero");
+	if (request->members == 0)
+		return complain(complaint, 0, "request.members: must be between 1 and %u, got 0", FROND_MEMBERS_MAX);
+	if (request->age_ms < 0)
+		return complain(complaint, 0, "request.ageMs: must not be negative, got %" PRId64, request->age_ms);
+	if (request->deadline_ms < 0)
+		return complain(complaint, 0, "request.deadlineMs: must not be negative, got %" PRId64,
+				request->deadline_ms);
+	if (request->reserved != 0)
+		return complain(complaint, 0, "request.reserved: must be 0, got %" PRIu32, request->reserved);
+	if (!span_inside(request->name, in_len))
+		return complain(complaint, 0, "request.name: lies outside the %" PRIu32 " bytes of text", in_len);
+	if (!span_inside(request->claim, in_len))
+		return complain(complaint, 0, "request.claim: lies outside the %" PRIu32 " bytes of text", in_len);
+	if (request->only_slot != FROND_NONE && request->only_slot >= engine->core.node_cap)
+		return complain(complaint, 0, "request.onlySlot: must be under %" PRIu32 ", got %" PRIu32,
+				engine->core.node_cap, request->only_slot);
+	return FROND_OK;
+}
+
+static int32_t members_formed(const struct frond_engine *engine, const struct frond_request *request,
+			      const struct frond_member *members, struct complaint *complaint)
+{
 	for (uint32_t i = 0; i < request->members; i++) {
 		const struct frond_member *member = &members[i];
-		if (key_zero(member->pod) || (i > 0 && member->rank < members[i - 1].rank))
-			return FROND_BAD;
+		if (key_zero(member->pod) || member->reserved != 0)
+			return complain(complaint, 0, "members[%" PRIu32 "]: pod must not be zero, reserved must be",
+					i);
+		if (i > 0 && member->rank < members[i - 1].rank)
+			return complain(complaint, 0,
+					"members[%" PRIu32 "].rank: must not be under the one before it, %" PRIu32
+					", got %" PRIu32,
+					i, members[i - 1].rank, member->rank);
 		if (member->pinned_slot != FROND_NONE &&
 		    (member->pinned_slot >= engine->core.node_cap || !engine->core.nodes[member->pinned_slot].present))
-			return FROND_BAD;
+			return complain(complaint, 0,
+					"members[%" PRIu32 "].pinnedSlot: must be a slot with a node, got %" PRIu32, i,
+					member->pinned_slot);
 	}
 	return FROND_OK;
 }
@@ -142,14 +167,17 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 {
 	*refused = true;
 	*out = (struct asked){.flags = 0};
-	int32_t code = well_formed(engine, request, members, in_len);
+	int32_t code = record_formed(engine, request, in_len, complaint);
 	if (code != FROND_OK)
 		return code;
-	if (request->members > FROND_MEMBERS_MAX) {
+	if (request->members > FROND_MEMBERS_MAX) { /* a user's mistake: refused before anyone reads the members */
 		complain(complaint, 0, "the gang has %" PRIu32 " members, at most %u are possible", request->members,
 			 FROND_MEMBERS_MAX);
 		return FROND_OK;
 	}
+	code = members_formed(engine, request, members, complaint);
+	if (code != FROND_OK)
+		return code;
 	if (wish_read(annotations, request->annotations, in, in_len, &engine->args, &out->wish, complaint) !=
 		    FROND_OK ||
 	    !acceptable(request, members, &out->wish, complaint))

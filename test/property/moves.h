@@ -7,7 +7,7 @@
  *      policy is Wait, it keeps them.
  *  M2  A lost member that comes back on its own node is a move from that node to itself.
  *  M3  The order of moves in the answer is free.
- *  M4  defrag: "already fits" means with the rule met; a moved member of a job that was relaxed has no rule to meet.
+ *  M4  defrag: "fits" means with the rule met, or, when the fabric could never meet it, placed at all; a moved member of a job that was relaxed has no rule to meet.
  */
 #ifndef FROND_TEST_MOVES_H
 #define FROND_TEST_MOVES_H
@@ -284,7 +284,9 @@ static bool job_fits(struct shuffle *shuffle)
 	signed char *known = &shuffle->fits_by_free[key];
 	if (*known == 0) {
 		struct gang gang = gang_of(&shuffle->course->world, job, job->members);
-		*known = gang_plan_met(&gang, &state).placed ? 1 : -1;
+		*known = (rule_of(&gang).shapeless ? gang_plan(&gang, &state) : gang_plan_met(&gang, &state)).placed
+				 ? 1
+				 : -1;
 	}
 	return *known > 0;
 }
@@ -366,7 +368,7 @@ static int fewest_moves(struct shuffle *shuffle)
 	struct gang gang = gang_of(&shuffle->course->world, job, job->members);
 	struct rule rule = rule_of(&gang);
 
-	if (rule.never || rule.too_wide || rule.shapeless)
+	if (rule.never || rule.too_wide)
 		return -1;
 	for (int moves = 0; moves <= shuffle->count; moves++)
 		if (shuffle_try(shuffle, 0, moves))

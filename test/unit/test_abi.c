@@ -60,7 +60,8 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	TEST_ASSERT_NOT_NULL(mem);
 	create(FROND_OK, mem, bytes, &limits, "", "", "");
 	create(FROND_OK, mem, bytes, &limits, "{}", "spine:1 leaf:2 node:1 gpu:8", "");
-	create(FROND_LIMIT, mem, bytes, &wrong, "", "", "a limit is out of range");
+	create(FROND_LIMIT, mem, bytes, &wrong, "", "",
+	       "limits: nodes must be 1 to 131072, pods 1 to 16777216, textBytes and tableBytes 0 or up to 1 GiB");
 	create(FROND_BAD, NULL, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem + 8, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem, bytes - 1, &limits, "", "", "too small or not aligned to 16");

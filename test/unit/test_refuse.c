@@ -309,10 +309,10 @@ static void test_nodes(void)
 	node(record, NULL, 0, "node node has 17 GPUs, at most 16 are possible");
 	record = good_node();
 	record.unhealthy_mask = 0x100;
-	node(record, NULL, 0, "node node: unhealthy GPUs or flags that it cannot have");
+	node(record, NULL, 0, "node node: unhealthy GPUs 100 but it has 8");
 	record = good_node();
 	record.flags = 4;
-	node(record, NULL, 0, "node node: unhealthy GPUs or flags that it cannot have");
+	node(record, NULL, 0, "node node: flags must be a sum of 1 and 2, got 4");
 	record = good_node();
 	record.topology = 99;
 	node(record, NULL, 0, "node node: topology 99 is not known, or not of a node with 8 GPUs");
@@ -335,7 +335,7 @@ static void topology(const struct frond_topology *record, const char *sentence)
 static void test_topologies(void)
 {
 	struct frond_topology record = {.gpus = 17};
-	topology(&record, "topology.gpus: at most 16 GPUs are possible");
+	topology(&record, "topology.gpus: must be 0 to 16");
 	record = (struct frond_topology){.gpus = 2, .link_gbps = {{0, 5}, {6, 0}}};
 	topology(&record, "topology.linkGbps[0][1]: must be the same in both directions, got 5");
 	record = (struct frond_topology){.gpus = 2, .link_gbps = {{5, 0}}};
@@ -354,13 +354,14 @@ static void pod(struct frond_pod record, int32_t code, const char *sentence)
 
 static void test_pods(void)
 {
-	static const char malformed[] = "a pod without a key, or text outside its buffer";
-	pod((struct frond_pod){.rank = FROND_NONE}, FROND_BAD, malformed);
-	pod((struct frond_pod){.pod = {1, 9}, .name = {4, 1}}, FROND_BAD, malformed);
-	pod((struct frond_pod){.pod = {1, 9}, .allocated = {1, FROND_NONE}}, FROND_BAD, malformed);
+	static const char outside[] = "pod.allocated, pod.name: must lie inside the text";
+	pod((struct frond_pod){.rank = FROND_NONE}, FROND_BAD, "pod.pod: must not be zero");
+	pod((struct frond_pod){.pod = {1, 9}, .name = {4, 1}}, FROND_BAD, outside);
+	pod((struct frond_pod){.pod = {1, 9}, .allocated = {1, FROND_NONE}}, FROND_BAD, outside);
+	pod((struct frond_pod){.pod = {1, 9}, .flags = 2}, FROND_BAD, "pod.flags: must be 0 or 1");
 	pod((struct frond_pod){.pod = {1, 9}, .slot = 4}, FROND_UNKNOWN, "the pod's node is not known");
 	pod((struct frond_pod){.pod = {1, 9}, .slot = 99}, FROND_UNKNOWN, "the pod's node is not known");
-	pod((struct frond_pod){.pod = {1, 9}, .gpus = 65537}, FROND_BAD, "a pod holds more GPUs than a node can have");
+	pod((struct frond_pod){.pod = {1, 9}, .gpus = 65537}, FROND_BAD, "pod.gpus: must be at most 65536");
 }
 
 /* A good request for a gang of one; each case spoils it in one way. */
@@ -404,13 +405,25 @@ static void spoiled(uint32_t way, struct frond_request *request, struct frond_me
 
 static void test_requests(void)
 {
+	static const char *const sentences[] = {
+		"request.gang: must not be zero",
+		"request.members: must be between 1 and 16384, got 0",
+		"request.ageMs: must not be negative, got -9223372036854775808",
+		"request.deadlineMs: must not be negative, got -1",
+		"request.reserved: must be 0, got 1",
+		"request.name: lies outside the 0 bytes of text",
+		"request.claim: lies outside the 0 bytes of text",
+		"request.onlySlot: must be under 8, got 8",
+		"members[0]: pod must not be zero, reserved must be",
+		"members[0].pinnedSlot: must be a slot with a node, got 4",
+	};
 	struct frond_request request;
 	struct frond_member member;
 	for (uint32_t way = 0; way < 10; way++) {
 		spoiled(way, &request, &member);
 		int32_t code = abi->plan(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, c->places, c->text,
 					 CLUSTER_TEXT - 1, &c->len);
-		refused(FROND_BAD, code, "plan", "a malformed request");
+		refused(FROND_BAD, code, "plan", sentences[way]);
 	}
 	uint64_t counted = stats(c).plans;
 	TEST_ASSERT_EQUAL_UINT64(1, counted); /* what is malformed is no decision */
