@@ -86,11 +86,14 @@ build/san/libfrond.so: $(SAN_LIB)
 $(UNITS): build/san/%: build/san/%.o build/san/unity.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
-$(FUZZ): build/san/%: build/san/%.o build/san/test/fuzz/replay.o build/san/csrc/sim/jobs.o $(SAN_LIB)
+$(FUZZ): build/san/%: build/san/%.o build/san/test/fuzz/replay.o build/san/csrc/sim/jobs.o build/san/csrc/sim/replay.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
 build/san/test/property/%: build/san/test/property/%.o
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
+
+build/rel/test/property/%: build/rel/test/property/%.o
+	@$(CC) -o $@ $^ $(LIBS)
 
 # Go does its own dependency tracking; the stamps only keep make from asking it when no source has changed.
 bin/scheduler bin/lab bin/etcd: bin/%: $(GO_SRC)
@@ -129,7 +132,7 @@ test: deps ## everything that CI runs; last line: N passed, N failed
 units: $(UNITS) $(FUZZ) build/san/frond-sim build/san/libfrond.so build/san/test/property/oracle # built by test.sh
 
 proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=DIR: real topologies and traces
-	@$(MAKE) --no-print-directory units
+	@$(MAKE) --no-print-directory units build/rel/test/property/oracle
 	@test/tools/proof.sh $(DATA)
 
 coverage: deps ## line coverage of csrc/core and csrc/text; fails under 95 %

@@ -71,8 +71,27 @@ enum blocker { BLOCKED_CORDONED, BLOCKED_DOWN, BLOCKED_UNHEALTHY, BLOCKED_IN_USE
 
 enum best_kind { BEST_NONE, BEST_NODE, BEST_LEAVES, BEST_SPINES, BEST_CLUSTER };
 
+/* What a placement uses, pinned members included: step 3 of spec 3.4. A node without a leaf counts as a leaf and a spine. */
+struct extent {
+	uint32_t spines, leaves, runs, nodes;
+	uint32_t fullest_node, fullest_leaf; /* members there */
+};
+
+/* What a placement costs and brings, without pinned members: steps 4 to 6 of spec 3.4. */
+struct gain {
+	uint32_t worst; /* least bottleneck of a member; UINT32_MAX: no member has two GPUs */
+	uint32_t broken_leaves, broken_nodes, opened_leaves;
+	uint64_t links; /* sum of the members' bottlenecks */
+	uint64_t score; /* sum over the members of their leaf's score */
+	uint64_t left;  /* GPUs that stay free in the leaves touched */
+	uint64_t free;  /* GPUs that were free there */
+};
+
 struct answer {
 	struct frond_plan plan;
+	bool in_domain;       /* placed inside the preferred domain */
+	struct extent extent; /* placed: how good it is; see answer_compare() */
+	struct gain gain;
 	uint32_t members;     /* with GPUs, pinned ones included */
 	uint32_t gpus_each;   /* 0: sizes differ */
 	uint64_t gpus;        /* of all of them together */
@@ -86,6 +105,8 @@ struct answer {
 	uint64_t best_room;               /* members (sizes differ: GPUs) that it has room for */
 	uint32_t best_gap;                /* leaf or spine in between that has no room at all; FROND_NONE: none */
 	uint32_t missing;                 /* members to be placed, without pinned ones */
+	bool claimed;                     /* a claim rules some GPU sets out */
+	uint32_t bandwidth_gbps;          /* floor that was asked for; 0: none */
 	uint32_t candidates;              /* compared */
 	uint32_t blocked[BLOCKERS];       /* nodes of the best place that could hold more than they do */
 	uint32_t blocked_first[BLOCKERS]; /* position of the first one */

@@ -146,11 +146,14 @@ int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined
 		return FROND_LIMIT;
 	uint32_t rank = pod->rank;
 	struct frond_key gang = pod->gang;
+	struct gang kept = {.key = {0, 0}};
 	if (at != FROND_NONE) { /* it went elsewhere, or holds something else than we thought */
 		const struct entry *entry = &core->ledger.entries[at];
 		rank = rank == FROND_NONE && entry->slot == pod->slot ? entry->rank : rank;
-		if (key_zero(gang) && entry->gang != FROND_NONE)
-			gang = core->gangs.gangs[entry->gang].key;
+		if (entry->gang != FROND_NONE)
+			kept = core->gangs.gangs[entry->gang];
+		if (key_zero(gang))
+			gang = kept.key;
 		*dropped = entry->label;
 		leave(core, at);
 	}
@@ -160,6 +163,8 @@ int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined
 	core->ledger.entries[at].budgeted = pod->budgeted;
 	if (!key_zero(gang))
 		gangs_join(&core->gangs, gang, at);
+	if (!key_zero(gang) && key_equal(gang, kept.key))
+		gangs_carry(&core->gangs, core->ledger.entries[at].gang, &kept); /* nobody has left */
 	*joined = true;
 	core->generation++;
 	return FROND_OK;
@@ -221,7 +226,7 @@ int32_t core_reserve(struct core *core, const struct frond_request *request, con
 			return code;
 		fresh += members[i].pinned_slot == FROND_NONE;
 	}
-	if (fresh > core->ledger.cap - core->ledger.used || !undo_room(&core->undo, 2ull * fresh))
+	if (fresh > core->ledger.cap - core->ledger.used || !undo_room(&core->undo, 2ull * fresh + 1))
 		return FROND_LIMIT;
 	undo_save(&core->undo, &core->generation, sizeof core->generation);
 	uint64_t generation = core->generation;

@@ -59,8 +59,11 @@ static uint32_t make(struct gangs *gangs, struct frond_key key)
 	else
 		gangs->free_head = gangs->gangs[id].chain;
 	gangs->used++;
-	gangs->gangs[id] =
-		(struct gang){.key = key, .first = FROND_NONE, .min_member = 1, .chain = gangs->bucket[home]};
+	gangs->gangs[id] = (struct gang){.key = key,
+					 .first = FROND_NONE,
+					 .min_member = 1,
+					 .terms = {.gpu = GPU_WISH_DEFAULT},
+					 .chain = gangs->bucket[home]};
 	gangs->bucket[home] = id;
 	return id;
 }
@@ -136,6 +139,16 @@ void gangs_promise(struct gangs *gangs, uint32_t id, uint32_t min_member, int32_
 	gang->priority = priority;
 	gang->deadline_ms = deadline_ms;
 	gang->whole |= gang->bound >= gang->min_member;
+}
+
+void gangs_carry(struct gangs *gangs, uint32_t id, const struct gang *kept)
+{
+	struct gang *gang = &gangs->gangs[id];
+	gangs_promise(gangs, id, kept->min_member, kept->priority, kept->deadline_ms);
+	gang->terms = kept->terms;
+	gang->gone = kept->gone;
+	gang->whole |= kept->whole;
+	gang->lost = kept->lost;
 }
 
 void gangs_terms(struct gangs *gangs, uint32_t id, const struct terms *terms)

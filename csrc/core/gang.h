@@ -60,6 +60,8 @@ void gangs_part(struct gangs *gangs, uint32_t entry);
 
 /* minMember, priority and deadline of an existing gang. */
 void gangs_promise(struct gangs *gangs, uint32_t id, uint32_t min_member, int32_t priority, int64_t deadline_ms);
+/* All that `kept` knew of itself beyond its entries: its only member came back as another entry. */
+void gangs_carry(struct gangs *gangs, uint32_t id, const struct gang *kept);
 void gangs_terms(struct gangs *gangs, uint32_t id, const struct terms *terms);
 
 /* A reserved member has reached Permit. */

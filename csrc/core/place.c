@@ -19,12 +19,12 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	work->stamp = arena_take(arena, items, sizeof *work->stamp);
 	work->item_pin = arena_take(arena, items, sizeof *work->item_pin);
 	work->sum = arena_raw(arena, items, sizeof *work->sum);
-	work->picks = arena_raw(arena, members + 1, sizeof *work->picks);
+	work->picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->picks);
 	work->frames = arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->frames);
 	work->view = arena_raw(arena, FABRIC_SPINES(nodes), sizeof *work->view);
 	work->alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->alike_seen);
 	work->list = arena_raw(arena, items, sizeof *work->list);
-	work->keys = arena_raw(arena, items, sizeof *work->keys);
+	work->keys = arena_raw(arena, items > FROND_MEMBERS_MAX ? items : FROND_MEMBERS_MAX, sizeof *work->keys);
 	work->member_pos = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
 	work->member_list = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);
 	/* Room for a row per halving of the items, for the largest gang: then any search fits (place_table.c). */
@@ -72,6 +72,8 @@ static void count_members(struct place_work *work)
 	work->answer->missing = work->missing;
 	work->answer->gpus_each = work->size;
 	work->answer->best_gap = FROND_NONE;
+	work->answer->claimed = ask->gpu.mode == MODE_REQUIRED;
+	work->answer->bandwidth_gbps = ask->bandwidth_gbps;
 }
 
 /* Marks pinned members (one = 1) or takes the marks away. */
@@ -206,7 +208,9 @@ static void count_use(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	struct frond_plan *plan = &work->answer->plan;
+	struct extent use = {.spines = 0};
 	uint32_t count = 0, last = FROND_NONE, last_spine = FROND_NONE, last_leaf = FROND_NONE;
+	uint32_t on_node = 0, in_leaf = 0, loose = 0;
 	bool ascending = true;
 	for (uint32_t i = 0; i < work->ask->count; i++) {
 		const struct frond_member *member = &work->ask->members[i];
@@ -220,14 +224,20 @@ static void count_use(struct place_work *work)
 	if (!ascending)
 		sort_u64(work->member_list, count);
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t position = (uint32_t)work->member_list[i];
-		if (position == last)
-			continue;
+		uint32_t position = (uint32_t)work->member_list[i], leaf = fabric->leaf_of[position];
+		bool same_leaf = position == last || (leaf != FROND_NONE && leaf == last_leaf);
+		on_node = position == last ? on_node + 1 : 1;
+		in_leaf = same_leaf ? in_leaf + 1 : 1;
+		use.fullest_node = max_u32(use.fullest_node, on_node);
+		use.fullest_leaf = max_u32(use.fullest_leaf, in_leaf);
+		plan->nodes += position != last;
 		last = position;
-		plan->nodes++;
-		uint32_t leaf = fabric->leaf_of[position];
-		if (leaf == FROND_NONE || leaf == last_leaf)
+		if (same_leaf)
 			continue;
+		if (leaf == FROND_NONE) {
+			loose++;
+			continue;
+		}
 		plan->leaves++;
 		plan->spines += fabric->leaf_spine[leaf] != last_spine;
 		plan->runs +=
@@ -235,6 +245,11 @@ static void count_use(struct place_work *work)
 		last_leaf = leaf;
 		last_spine = fabric->leaf_spine[leaf];
 	}
+	use.spines = plan->spines + loose;
+	use.leaves = plan->leaves + loose;
+	use.runs = plan->runs + loose;
+	use.nodes = plan->nodes;
+	work->answer->extent = use;
 }
 
 /* ---- the decision --------------------------------------------------------------------------------------------------- */
@@ -269,8 +284,10 @@ static bool search(struct place_work *work, bool (*find)(struct place_work *))
 		work->hi = work->items;
 		work->end = work->fabric->node_count;
 		work->preferred = FROND_NONE;
-		if (found)
+		if (found) {
+			work->answer->in_domain = true;
 			return true;
+		}
 		place_measure(work, FROND_GPUS_MAX, false);
 	}
 	return find(work);
@@ -330,6 +347,8 @@ void place_gang(struct place_work *work, const struct ask *ask, struct answer *a
 	if (answer->plan.outcome == FROND_PLACED) {
 		if (work->size != 0 || work->total == 0)
 			hand_out_ranks(work); /* place_mixed.c has done so for its own */
+		if (work->total > 0)
+			answer->gain = work->best.gain;
 		hand_out_gpus(work, places);
 		count_use(work);
 		finish(work);
@@ -348,15 +367,19 @@ bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer
 
 /* ---- one pod -------------------------------------------------------------------------------------------------------- */
 
+static bool is_outside(const struct place_work *work, uint32_t position) /* of the preferred domain */
+{
+	const struct ask *ask = work->ask;
+	bool inside = position >= ask->domain_first && position < ask->domain_end &&
+		      (ask->domain_nvlink == FROND_NONE || work->fabric->domain_of[position] == ask->domain_nvlink);
+	return ask->domain_first < ask->domain_end && !inside;
+}
+
 /* A node that a pod could take. In frames: at = item, index = position, count = outside the preferred domain. */
 static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t position)
 {
-	const struct ask *ask = work->ask;
 	uint32_t slot = work->fabric->order[position];
-	bool domain = ask->domain_first < ask->domain_end;
-	bool inside = position >= ask->domain_first && position < ask->domain_end &&
-		      (ask->domain_nvlink == FROND_NONE || work->fabric->domain_of[position] == ask->domain_nvlink);
-	struct frame offer = {.at = item, .index = position, .count = domain && !inside, .before = GAIN_NONE};
+	struct frame offer = {.at = item, .index = position, .count = is_outside(work, position), .before = GAIN_NONE};
 	place_link(work, slot, place_gpus(work, position, work->size), 1, &offer.before);
 	place_node_gain(&work->nodes[slot], work->size, &offer.before);
 	place_leaf_gain(work, item, 1, work->size, &offer.before);
@@ -368,18 +391,22 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t po
 static bool next_offer(struct place_work *work, uint32_t item, const struct frame *last, struct frame *out)
 {
 	uint64_t after = last == NULL ? 0 : last->cost, best = UINT64_MAX;
+	uint32_t found = FROND_NONE;
 	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
 		if (place_node_now(work, at) == 0)
 			continue;
-		struct frame offer = offer_of(work, item, at);
-		uint64_t link = offer.before.worst == UINT32_MAX ? 0 : UINT16_MAX - offer.before.worst;
-		uint64_t left = node_free_count(&work->nodes[work->fabric->order[at]]) - work->size;
-		offer.cost =
-			1 + ((uint64_t)offer.count << 62 | link << 32 | left << 20 | (at - item_start(work, item)));
-		if (offer.cost > after && offer.cost < best) {
-			best = offer.cost;
-			*out = offer;
+		const struct node *node = &work->nodes[work->fabric->order[at]];
+		uint64_t link = UINT16_MAX - place_bottleneck(work, at), left = node_free_count(node) - work->size;
+		uint64_t cost = 1 + ((uint64_t)is_outside(work, at) << 62 | link << 32 | left << 20 |
+				     (at - item_start(work, item)));
+		if (cost > after && cost < best) {
+			best = cost;
+			found = at;
 		}
+	}
+	if (found != FROND_NONE) {
+		*out = offer_of(work, item, found);
+		out->cost = best;
 	}
 	return best != UINT64_MAX;
 }

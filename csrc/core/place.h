@@ -22,6 +22,9 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 /* Fills answer always, and places[count] when the outcome is FROND_PLACED. */
 void place_gang(struct place_work *work, const struct ask *ask, struct answer *answer, struct frond_place *places);
 
+/* Of two placements of one gang, which one is better by steps 2 to 6 of spec 3.4? Below zero: a. */
+int answer_compare(const struct ask *ask, const struct answer *a, const struct answer *b);
+
 #define PLACE_ORDERED 1024u /* nodes that place_order puts in order */
 
 /* For one pod: the rank of every feasible node in the order in which place_gang would take it, PLACE_ORDERED for those

@@ -223,6 +223,13 @@ uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t 
 	return fewest(&rooms, members);
 }
 
+void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
+{
+	struct rooms rooms = rooms_of(work, item);
+	for (uint32_t members = 0; members <= most; members++)
+		out[members] = fewest(&rooms, members);
+}
+
 /* Nodes that the members of an item may open; UINT32_MAX: any number. */
 static uint32_t node_bound(const struct place_work *work, uint32_t item, const struct rooms *rooms, uint32_t members)
 {
@@ -262,7 +269,7 @@ static bool even(const struct place_work *work, uint32_t position)
 	return work->size < 2 || gpuset_uniform(work->sets[node->topology]);
 }
 
-static uint32_t next_bottleneck(const struct place_work *work, uint32_t position)
+uint32_t place_bottleneck(const struct place_work *work, uint32_t position)
 {
 	const struct node *node = &work->nodes[work->fabric->order[position]];
 	if (work->size < 2)
@@ -336,7 +343,7 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 			if (fresh && bound != UINT32_MAX && !affordable(rooms, bound, room, members))
 				continue;
 			uint32_t free = node_free_count(&work->nodes[work->fabric->order[position]]);
-			uint32_t left = free - (take + 1) * work->size, link = next_bottleneck(work, position);
+			uint32_t left = free - (take + 1) * work->size, link = place_bottleneck(work, position);
 			if (best != FROND_NONE && (link < best_link || (link == best_link && left >= best_left)))
 				continue;
 			best = position;
@@ -497,7 +504,7 @@ static int order_u64(uint64_t a, uint64_t b) /* lower first */
 	return a < b ? -1 : a > b;
 }
 
-int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b)
+static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b)
 {
 	int order = order_u64(b->worst, a->worst);
 	if (order == 0)
@@ -505,13 +512,40 @@ int place_compare(const struct place_work *work, const struct gain *a, const str
 	if (order != 0)
 		return order;
 	int score = order_u64(b->score, a->score), fragments;
-	if (work->ask->latency_sensitive)
+	if (ask->latency_sensitive)
 		fragments = order_u64(b->free, a->free);
 	else if ((fragments = order_u64(a->broken_leaves, b->broken_leaves)) == 0 &&
 		 (fragments = order_u64(a->broken_nodes, b->broken_nodes)) == 0 &&
 		 (fragments = order_u64(a->opened_leaves, b->opened_leaves)) == 0)
 		fragments = order_u64(a->left, b->left);
-	if (work->ask->strategy == STRATEGY_CONSOLIDATED)
+	if (ask->strategy == STRATEGY_CONSOLIDATED)
 		return fragments != 0 ? fragments : score;
 	return score != 0 ? score : fragments;
+}
+
+int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b)
+{
+	return compare_gains(work->ask, a, b);
+}
+
+int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b)
+{
+	int order;
+	if (ask->strategy == STRATEGY_DISTRIBUTED) {
+		order = order_u64(a->fullest_node, b->fullest_node);
+		return order != 0 ? order : order_u64(a->fullest_leaf, b->fullest_leaf);
+	}
+	if ((order = order_u64(a->spines, b->spines)) == 0 && (order = order_u64(a->leaves, b->leaves)) == 0)
+		order = order_u64(a->runs, b->runs);
+	if (order == 0 && ask->strategy == STRATEGY_CONSOLIDATED)
+		order = order_u64(a->nodes, b->nodes);
+	return order;
+}
+
+int answer_compare(const struct ask *ask, const struct answer *a, const struct answer *b)
+{
+	if (a->in_domain != b->in_domain)
+		return a->in_domain ? -1 : 1;
+	int order = place_compare_extents(ask, &a->extent, &b->extent);
+	return order != 0 ? order : compare_gains(ask, &a->gain, &b->gain);
 }

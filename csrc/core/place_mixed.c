@@ -7,7 +7,7 @@
 #include "core/place_work.h"
 
 struct shape { /* of a placement, pinned members included */
-	uint32_t spines, leaves, runs, nodes, fullest_node, fullest_leaf;
+	struct extent use;
 	bool chained; /* its spines are adjacent, one run of leaves in each */
 	bool slow;    /* it crosses a link that is under the floor */
 };
@@ -89,7 +89,7 @@ static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item
 	uint32_t pinned = today ? work->pin[at] : 0;
 	const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[work->fabric->order[at]];
 	if (work->take[at] + pinned >= work->per_node ||
-	    (room != NULL && work->take[at] >= (today ? room->today : room->ever)))
+	    (room != NULL && work->take[at] >= (today ? min_u32(room->today, room->ever) : room->ever)))
 		return false;
 	bool fresh = work->take[at] == 0 && pinned == 0;
 	return !(fresh && item < work->fabric->leaf_count && ask->max_nodes_per_leaf > 0 &&
@@ -135,6 +135,15 @@ static void order_ranks(struct place_work *work, bool today)
 	}
 }
 
+/* A member that no node can have: a pod that was bound by count may say any number. */
+static bool too_large(const struct place_work *work, bool today)
+{
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		if (counts(work, i, today) && work->ask->members[i].gpus > FROND_GPUS_MAX)
+			return true;
+	return false;
+}
+
 /* Tries the gang on items [lo, hi): by capacity (all members, empty nodes) or today (missing ones, beside the pinned).
  * No node takes more than per_node members. On success member_pos and take[] are set. */
 static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
@@ -142,6 +151,8 @@ static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 	const struct ask *ask = work->ask;
 	forget(work, lo, hi);
 	count_pinned(work, lo, hi, today);
+	if (too_large(work, today))
+		return false;
 	for (uint32_t size = FROND_GPUS_MAX; size > 0; size--)
 		for (uint32_t i = 0; i < ask->count; i++) {
 			if (ask->members[i].gpus != size || !counts(work, i, today))
@@ -165,8 +176,8 @@ static struct shape shape_of(const struct place_work *work, uint32_t lo, uint32_
 		uint32_t members = 0;
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
 			uint32_t here = work->take[at] + (today ? work->pin[at] : 0u);
-			shape.nodes += here > 0;
-			shape.fullest_node = max_u32(shape.fullest_node, here);
+			shape.use.nodes += here > 0;
+			shape.use.fullest_node = max_u32(shape.use.fullest_node, here);
 			members += here;
 		}
 		if (members == 0)
@@ -174,17 +185,17 @@ static struct shape shape_of(const struct place_work *work, uint32_t lo, uint32_
 		uint32_t spine = item_spine(work, item);
 		bool new_spine = last == FROND_NONE || item_spine(work, last) != spine;
 		bool joins = !new_spine && item == last + 1;
-		shape.leaves++;
-		shape.spines += new_spine;
-		shape.runs += !joins;
+		shape.use.leaves++;
+		shape.use.spines += new_spine;
+		shape.use.runs += !joins;
 		shape.chained &= item < work->fabric->leaf_count && (joins || new_spine);
 		if (last != FROND_NONE && new_spine)
 			shape.chained &= spine == item_spine(work, last) + 1 && spine_adjacent(work->fabric, spine);
-		shape.fullest_leaf = max_u32(shape.fullest_leaf, members);
+		shape.use.fullest_leaf = max_u32(shape.use.fullest_leaf, members);
 		slow += item_slow(work, item);
 		last = item;
 	}
-	shape.slow = slow > 0 && shape.leaves > 1;
+	shape.slow = slow > 0 && shape.use.leaves > 1;
 	return shape;
 }
 
@@ -195,9 +206,9 @@ static bool meets(const struct place_work *work, const struct shape *shape)
 	case FROND_RULE_SAME_LEAF:
 	case FROND_RULE_COMPLETE_LEAF:
 	case FROND_RULE_ADJACENT_LEAVES:
-		return shape->chained && shape->runs == 1 && shape->leaves <= answer->need_leaves;
+		return shape->chained && shape->use.runs == 1 && shape->use.leaves <= answer->need_leaves;
 	case FROND_RULE_ADJACENT_SPINES:
-		return shape->chained && shape->spines <= answer->need_spines;
+		return shape->chained && shape->use.spines <= answer->need_spines;
 	default:
 		return true; /* one node, one domain: the span sees to it */
 	}
@@ -235,25 +246,6 @@ static void add_leaves(struct place_work *work, uint32_t lo, uint32_t hi, struct
 		if (members > 0)
 			place_leaf_gain(work, item, members, gpus, gain);
 	}
-}
-
-static int order_u32(uint32_t a, uint32_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
-static int compare_shapes(const struct place_work *work, const struct shape *a, const struct shape *b)
-{
-	int order;
-	if (work->ask->strategy == STRATEGY_DISTRIBUTED) {
-		order = order_u32(a->fullest_node, b->fullest_node);
-		return order != 0 ? order : order_u32(a->fullest_leaf, b->fullest_leaf);
-	}
-	if ((order = order_u32(a->spines, b->spines)) == 0 && (order = order_u32(a->leaves, b->leaves)) == 0)
-		order = order_u32(a->runs, b->runs);
-	if (order == 0 && work->ask->strategy == STRATEGY_CONSOLIDATED)
-		order = order_u32(a->nodes, b->nodes);
-	return order;
 }
 
 /* Step 7: ascending lists of nodes, then rank → node, of member_pos against picks. */
@@ -296,7 +288,7 @@ static void consider(struct place_work *work, uint32_t lo, uint32_t hi, struct t
 	}
 	work->seen++;
 	add_leaves(work, lo, hi, &trial.gain);
-	int order = best->found ? compare_shapes(work, &trial.shape, &best->shape) : -1;
+	int order = best->found ? place_compare_extents(work->ask, &trial.shape.use, &best->shape.use) : -1;
 	if (order == 0)
 		order = place_compare(work, &trial.gain, &best->gain);
 	if (order == 0)
@@ -318,22 +310,30 @@ static bool all_pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
 	return pinned == work->pins;
 }
 
-/* GPUs that the items have: a span with fewer than the gang wants is not worth a try. */
-static bool worth(const struct place_work *work, uint32_t lo, uint32_t hi, bool today)
+/* GPUs that the items before each one have, in hold: a span with fewer than the gang wants is not worth a try. */
+static void sum_gpus(struct place_work *work, bool today)
 {
-	uint64_t gpus = 0, want = 0;
-	for (uint32_t i = 0; i < work->ask->count; i++)
-		want += counts(work, i, today) ? work->ask->members[i].gpus : 0;
-	for (uint32_t item = lo; item < hi && gpus < want; item++)
+	work->hold[0] = 0;
+	for (uint32_t item = 0; item < work->items; item++) {
+		uint32_t gpus = 0;
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++)
 			gpus += node_gpus(work, at, today);
-	return gpus >= want;
+		work->hold[item + 1] = work->hold[item] + gpus;
+	}
+	work->want = 0;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		work->want += counts(work, i, today) ? work->ask->members[i].gpus : 0;
+}
+
+static bool worth(const struct place_work *work, uint32_t lo, uint32_t hi)
+{
+	return work->hold[hi] - work->hold[lo] >= work->want;
 }
 
 /* A span today, with the fewest members on the fullest node that work for `distributed`. */
 static void try_span(struct place_work *work, uint32_t lo, uint32_t hi, struct trial *best)
 {
-	if (work->stop || !all_pins_in(work, lo, hi) || !worth(work, lo, hi, true))
+	if (work->stop || !all_pins_in(work, lo, hi) || !worth(work, lo, hi))
 		return;
 	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
 	for (work->per_node = spreads ? 1 : FROND_GPUS_MAX; work->per_node <= FROND_GPUS_MAX; work->per_node++)
@@ -437,6 +437,7 @@ static bool settle(struct place_work *work, const struct trial *best)
 		return false;
 	if (work->stop)
 		work->answer->plan.flags |= FROND_PLAN_BOUNDED;
+	work->best.gain = best->gain;
 	for (uint32_t i = 0; i < work->ask->count; i++)
 		work->member_pos[i] = counts(work, i, true) ? work->picks[i].item : FROND_NONE;
 	return true;
@@ -446,7 +447,7 @@ static bool settle(struct place_work *work, const struct trial *best)
 
 static bool could(struct place_work *work, uint32_t lo, uint32_t hi, struct shape *shape)
 {
-	bool holds = worth(work, lo, hi, false) && fits(work, lo, hi, false);
+	bool holds = worth(work, lo, hi) && fits(work, lo, hi, false);
 	if (holds)
 		*shape = shape_of(work, lo, hi, false);
 	forget(work, lo, hi);
@@ -464,10 +465,10 @@ static uint32_t fewest_leaves(struct place_work *work, bool *spare)
 		bool found = false;
 		for (uint32_t lo = 0; lo + length <= fabric->leaf_count && (length == 1 || !found); lo++) {
 			if (item_spine(work, lo) != item_spine(work, lo + length - 1) ||
-			    !could(work, lo, lo + length, &shape) || !shape.chained || shape.leaves != length)
+			    !could(work, lo, lo + length, &shape) || !shape.chained || shape.use.leaves != length)
 				continue;
 			found = true;
-			*spare |= length == 1 && shape.nodes < leaf_nodes(fabric, lo);
+			*spare |= length == 1 && shape.use.nodes < leaf_nodes(fabric, lo);
 		}
 		if (found)
 			return length;
@@ -483,7 +484,7 @@ static uint32_t fewest_spines(struct place_work *work)
 		for (uint32_t first = 0; first + length <= fabric->spine_count; first++)
 			if (is_chain(work, first, first + length - 1) &&
 			    could(work, fabric->spine_start[first], fabric->spine_start[first + length], &shape) &&
-			    shape.chained && shape.spines == length)
+			    shape.chained && shape.use.spines == length)
 				return length;
 	return 0;
 }
@@ -532,11 +533,11 @@ static bool stretch_could(struct place_work *work, bool domains)
 /* Everything at once, or one leaf alone when its link is slow. */
 static bool cluster_could(struct place_work *work, uint32_t *nodes)
 {
-	struct shape shape = {.nodes = 0};
+	struct shape shape = {.chained = false};
 	bool found = could(work, 0, work->items, &shape);
 	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count && !found; leaf++)
 		found = item_slow(work, leaf) && could(work, leaf, leaf + 1, &shape);
-	*nodes = shape.nodes;
+	*nodes = shape.use.nodes;
 	return found;
 }
 
@@ -544,8 +545,9 @@ bool place_mixed_rule(struct place_work *work)
 {
 	struct answer *answer = work->answer;
 	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->ask->latency_sensitive, spare;
-	if (work->items == 0)
+	if (work->items == 0 || too_large(work, false))
 		return false;
+	sum_gpus(work, false);
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
 		answer->ever += node_gpus(work, position, false);
 	for (work->per_node = spreads ? 1 : FROND_GPUS_MAX; !cluster_could(work, &answer->need_nodes); work->per_node++)
@@ -588,6 +590,7 @@ bool place_mixed_span(struct place_work *work)
 	work->stop = false;
 	if (work->lo >= work->hi)
 		return false;
+	sum_gpus(work, true);
 	switch (answer->plan.rule) {
 	case FROND_RULE_SINGLE_NODE:
 		try_nodes(work, &best);
@@ -613,6 +616,7 @@ bool place_mixed_relaxed(struct place_work *work)
 	work->stop = false;
 	if (work->lo >= work->hi)
 		return false;
+	sum_gpus(work, true);
 	work->answer->plan.rule = FROND_RULE_NONE; /* nothing to meet */
 	try_runs(work, UINT32_MAX, UINT32_MAX, false, &best);
 	try_span(work, work->lo, work->hi, &best);

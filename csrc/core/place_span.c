@@ -146,10 +146,32 @@ static void add_up(struct place_work *work, uint32_t lo, uint32_t hi)
 		work->sum[item + 1] = work->sum[item] + item_most(work, item);
 }
 
+/* The same when leaves have caps: least[m] over the items so far, one item after the other. */
+static uint32_t fewest_nodes_capped(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
+{
+	uint64_t *least = work->cells, *next = least + members + 1, *nodes = next + members + 1;
+	for (uint32_t m = 0; m <= members; m++)
+		least[m] = m == 0 ? 0 : UINT32_MAX;
+	for (uint32_t item = lo; item < hi; item++) {
+		uint32_t most = min_u32(place_hold(work, item), members), fewest = work->item_pin[item] == 0;
+		place_nodes_upto(work, item, most, nodes);
+		for (uint32_t m = 0; m <= members; m++) {
+			next[m] = UINT32_MAX;
+			for (uint32_t count = fewest; count <= most && count <= m; count++)
+				if (least[m - count] + nodes[count] < next[m])
+					next[m] = least[m - count] + nodes[count];
+		}
+		memcpy(least, next, (members + 1) * sizeof *least);
+	}
+	return (uint32_t)least[members];
+}
+
 /* Fewest nodes for `members` on items [lo, hi), each of them in use: the roomiest of each that has nobody pinned, then
  * the roomiest of all. UINT32_MAX: they do not fit. */
-static uint32_t fewest_nodes(const struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
+static uint32_t fewest_nodes(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
 {
+	if (work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0)
+		return fewest_nodes_capped(work, lo, hi, members);
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, held = 0;
 	for (uint32_t item = lo; item < hi; item++) {
 		uint32_t roomiest = 0;
@@ -276,13 +298,12 @@ static void run_walk(struct place_work *work, struct run *run, uint32_t lo, uint
 }
 
 /* A single leaf whose candidate is sure to lose against the best one, given that both have nodes of the same kind with
- * equal links: its score is lower, or it is in the very same state. */
-static bool loses(struct place_work *work, const struct leaf_sum *leaf, const struct leaf_sum *best)
+ * equal links: its score is lower than `value`, or it is in the very same state. */
+static bool loses(struct place_work *work, const struct leaf_sum *leaf, const struct leaf_sum *best, uint64_t value)
 {
-	uint64_t score =
-		work->missing * place_leaf_score(work, leaf->free, leaf->used, leaf->total, work->missing * work->size);
-	if (work->ask->strategy != STRATEGY_CONSOLIDATED && score != work->best.gain.score)
-		return score < work->best.gain.score;
+	uint64_t score = place_leaf_score(work, leaf->free, leaf->used, leaf->total, work->missing * work->size);
+	if (score != value && work->ask->strategy != STRATEGY_CONSOLIDATED)
+		return score < value;
 	return memcmp(leaf, best, sizeof *leaf) == 0;
 }
 
@@ -301,20 +322,31 @@ static uint32_t best_kind(const struct place_work *work)
 /* Leaves of [lo, hi), each by itself. Those that lose for certain are counted and looked at no further. */
 static void walk_quickly(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
 {
-	const struct fabric *fabric = work->fabric;
-	uint32_t kind = best_kind(work);
-	for (uint32_t item = lo; item < hi && !work->stop; item++) {
-		const struct leaf_sum *leaf = &fabric->leaf[item];
-		if (leaf_hold(work, leaf) < work->missing)
+	const struct leaf_sum *leaves = work->fabric->leaf;
+	const uint32_t *kinds = work->fabric->leaf_kind;
+	uint32_t kind = best_kind(work), missing = work->missing, lost = 0;
+	uint64_t value = work->best.found ? work->best.gain.score / missing : 0;
+	const struct leaf_sum *best = &leaves[kind == FROND_NONE ? 0 : work->picks[0].item];
+	uint32_t room = FROND_CANDIDATES - work->seen; /* candidates that may still be counted */
+	for (uint32_t item = lo; item < hi; item++) {
+		if (leaf_hold(work, &leaves[item]) < missing)
 			continue;
-		if (leaf->odd == 0 && fabric->leaf_kind[item] == kind && kind != FROND_NONE &&
-		    work->seen < FROND_CANDIDATES && loses(work, leaf, &fabric->leaf[work->picks[0].item])) {
-			work->seen++;
+		if (kinds[item] == kind && kind != FROND_NONE && leaves[item].odd == 0 && lost < room &&
+		    loses(work, &leaves[item], best, value)) {
+			lost++;
 			continue;
 		}
+		work->seen += lost;
+		lost = 0;
 		run->visit(work, run, item, item + 1);
+		if (work->stop)
+			return;
 		kind = best_kind(work);
+		value = work->best.found ? work->best.gain.score / missing : 0;
+		best = &leaves[kind == FROND_NONE ? 0 : work->picks[0].item];
+		room = FROND_CANDIDATES - work->seen;
 	}
+	work->seen += lost;
 }
 
 static void visit_singles(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
@@ -647,6 +679,21 @@ static bool chains_hold(struct place_work *work, void *context)
 	return false;
 }
 
+/* A gang that stays inside a leaf crosses no link, however slow. */
+static void see_slow_items(struct place_work *work)
+{
+	for (uint32_t item = work->lo; item < work->hi && !work->stop; item++) {
+		if (!item_slow(work, item) || item_most(work, item) < work->missing ||
+		    work->item_pin[item] != work->pins)
+			continue;
+		struct gain gain = GAIN_NONE;
+		work->frames[0] = (struct frame){.at = item, .count = work->missing};
+		work->depth = 1;
+		place_gain(work, item, work->missing, &gain);
+		place_see(work, &gain);
+	}
+}
+
 /* Is every spine of the chain untouched, and like the one at the same place in the other? */
 static bool chain_alike(const struct place_work *work, const struct chain *chain, const struct chain *other)
 {
@@ -688,15 +735,8 @@ static bool span_spines(struct place_work *work)
 			untouched = chain;
 		}
 	}
-	for (uint32_t item = work->lo; spreads && item < min_u32(work->hi, work->fabric->leaf_count); item++)
-		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
-		    work->item_pin[item] == work->pins) {
-			struct gain gain = GAIN_NONE;
-			work->frames[0] = (struct frame){.at = item, .count = work->missing};
-			work->depth = 1;
-			place_gain(work, item, work->missing, &gain);
-			place_see(work, &gain);
-		}
+	if (spreads)
+		see_slow_items(work);
 	return settle(work);
 }
 
@@ -756,14 +796,6 @@ bool place_relaxed(struct place_work *work)
 		return false;
 	uint64_t most = UINT64_MAX;
 	place_table(work, work->lo, work->hi, false, true, &most);
-	for (uint32_t item = work->lo; item < work->hi; item++)
-		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
-		    work->item_pin[item] == work->pins) {
-			struct gain gain = GAIN_NONE;
-			work->frames[0] = (struct frame){.at = item, .count = work->missing};
-			work->depth = 1;
-			place_gain(work, item, work->missing, &gain);
-			place_see(work, &gain);
-		}
+	see_slow_items(work);
 	return settle(work);
 }

@@ -85,15 +85,15 @@ static void end_row(const struct table *table, uint64_t *row)
 }
 
 /* Least cost of handing c = least … most of m to this item and the rest to the next row. That row is impossible below
- * some number of members (each spine of a chain wants one) and does not fall behind it. */
-static uint64_t best_use(const struct table *table, uint32_t item, uint32_t least, uint32_t most, uint32_t m,
-			 const uint64_t *next, uint32_t possible)
+ * some number of members (each spine of a chain wants one) and does not fall behind it. Nodes by count: in member_list. */
+static uint64_t best_use(const struct table *table, uint32_t least, uint32_t most, uint32_t m, const uint64_t *next,
+			 uint32_t possible)
 {
 	if (table->nodes) {
 		uint64_t best = IMPOSSIBLE;
 		for (uint32_t count = least; count <= most && count <= m; count++)
 			if (next[m - count] != IMPOSSIBLE) {
-				uint64_t cost = next[m - count] + place_nodes_for(table->work, item, count);
+				uint64_t cost = next[m - count] + table->work->member_list[count];
 				best = cost < best ? cost : best;
 			}
 		return best;
@@ -108,6 +108,8 @@ static void compute_row(const struct table *table, uint32_t i, const uint64_t *n
 	uint32_t item = work->list[i], most = item_most(work, item), least = work->item_pin[item] == 0;
 	const uint64_t *used = next + (uint64_t)pass(table, i, RUN_OPEN) * table->width;
 	uint32_t possible = 0;
+	if (table->nodes)
+		place_nodes_upto(work, item, min_u32(most, work->missing), work->member_list);
 	while (possible < table->width && used[possible] == IMPOSSIBLE)
 		possible++;
 	for (uint32_t state = 0; state < STATES; state++) {
@@ -117,7 +119,7 @@ static void compute_row(const struct table *table, uint32_t i, const uint64_t *n
 		for (uint32_t m = 0; m < table->width; m++) {
 			uint64_t with = IMPOSSIBLE;
 			if (cost != IMPOSSIBLE)
-				with = best_use(table, item, least, most, m, used, possible);
+				with = best_use(table, least, most, m, used, possible);
 			if (with != IMPOSSIBLE)
 				with += cost;
 			uint64_t skip = without == NULL ? IMPOSSIBLE : without[m];

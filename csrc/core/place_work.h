@@ -12,15 +12,6 @@
 
 #define SCORES 512u /* leaf scores that are remembered during a plan */
 
-/* What one leaf adds to a candidate, and the sum over its leaves: steps 4 to 6 of spec 3.4. */
-struct gain {
-	uint32_t worst; /* least bottleneck of a member; UINT32_MAX: no member has two GPUs */
-	uint32_t broken_leaves, broken_nodes, opened_leaves;
-	uint64_t links; /* sum of the members' bottlenecks */
-	uint64_t score; /* sum over the members of their leaf's score */
-	uint64_t left;  /* GPUs that stay free in the leaves touched */
-	uint64_t free;  /* GPUs that were free there */
-};
 #define GAIN_NONE                                                                                                      \
 	{                                                                                                              \
 		.worst = UINT32_MAX                                                                                    \
@@ -72,6 +63,7 @@ struct place_work {
 	uint32_t total;   /* members with GPUs */
 	uint32_t missing; /* of them, to be placed */
 	uint32_t pins;    /* of them, pinned */
+	uint64_t want;    /* GPUs that place_mixed.c is looking for */
 
 	/* how nodes and leaves are measured; place_measure() after a change */
 	bool counted;          /* the sums of a leaf say how many members it takes */
@@ -144,19 +136,23 @@ uint32_t place_node_now(const struct place_work *work, uint32_t position);
 uint32_t place_hold(struct place_work *work, uint32_t item);
 /* Members and nodes of an item by capacity, and the most on one node. */
 uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members);
-/* Fewest nodes of an item, beyond those with pinned members, that hold `members`. */
+/* Fewest nodes of an item, beyond those with pinned members, that hold `members`; for 0 … most of them at once. */
 uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t members);
+void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
 /* Puts members on the nodes of an item: take[]. */
 void place_fill(struct place_work *work, uint32_t item, uint32_t members);
 void place_empty(struct place_work *work, uint32_t item);
 /* Adds to *gain what `members` in this item cost and bring. */
 void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
-/* Below zero: a is better. */
+/* Below zero: a is better. Step 3; steps 4 to 6. */
+int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b);
 /* Computes the weighted score of a leaf for a member of a gang that takes so many of its GPUs, and remembers it. */
 uint64_t place_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total, uint32_t gpus);
 /* GPUs for a member of `gpus` on a node after those in taken[]; 0: none is allowed. */
 uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t gpus);
+/* The bottleneck of the GPUs that the next member on this node would get; 0 for members of one GPU. */
+uint32_t place_bottleneck(const struct place_work *work, uint32_t position);
 /* What a member on this node adds to step 4. */
 void place_link(const struct place_work *work, uint32_t slot, uint32_t set, uint32_t members, struct gain *gain);
 void place_leaf_gain(struct place_work *work, uint32_t item, uint32_t members, uint32_t gpus, struct gain *gain);
@@ -216,11 +212,6 @@ static inline uint32_t item_spine(const struct place_work *work, uint32_t item)
 {
 	const struct fabric *fabric = work->fabric;
 	return item < fabric->leaf_count ? fabric->leaf_spine[item] : fabric->spine_count + (item - fabric->leaf_count);
-}
-
-static inline bool item_adjacent(const struct place_work *work, uint32_t item) /* to the one before it */
-{
-	return item > 0 && item < work->fabric->leaf_count && item_spine(work, item) == item_spine(work, item - 1);
 }
 
 /* Its link is under the floor: no gang may cross it. */

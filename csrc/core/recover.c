@@ -6,15 +6,18 @@
  *   2  Replace: the planner places them beside the others, which stay
  *   3  MoveGang: every span that the rule allows (node, NVLink domain, run of leaves, adjacent spines) needs so many
  *      moves: the members outside it, and where every leaf must be in use no fewer than there are leaves without
- *      anybody. The least of these is the lower bound. Spans go to the planner, cheapest first, until one works
+ *      anybody. The least of these is the lower bound. Spans go to the planner, cheapest first, until one works; of
+ *      those that need as many moves the best by spec 3.4 wins, then the first
  *   4  when that is more than the lower bound (mixed sizes, GPU sets, caps): every choice of fewer members, as far as
  *      RECOVER_TRIES goes; a number of moves of which every choice fails raises the lower bound
+ *   5  who moves is not always told by the span: of few choices with as many moves all are compared by spec 3.4
  */
 #include "core/recover.h"
 
 #define RECOVER_SPANS 64u   /* spans that the planner is asked about */
 #define RECOVER_TRIES 4096u /* choices of members that the planner is asked about */
 #define RECOVER_EXTRA 8u    /* healthy members in such a choice */
+#define RECOVER_TIES  256u  /* choices with as many moves that are compared with the one that was found */
 
 enum member_state { STAYS, LOST, MOVES, NO_GPUS };
 
@@ -135,7 +138,9 @@ static enum member_state state_of(const struct core *core, const struct entry *e
 	if (entry->slot == FROND_NONE || entry_gpus(entry) == 0)
 		return NO_GPUS;
 	const struct node *node = &core->nodes[entry->slot];
-	bool failed = (node->flags & FROND_NODE_DOWN) != 0 || (entry->mask & node->unhealthy) != 0;
+	/* A GPU that its node no longer has is lost as well. */
+	bool failed = (node->flags & FROND_NODE_DOWN) != 0 || (entry->mask & node->unhealthy) != 0 ||
+		      entry->mask >> node->gpus != 0;
 	return failed && entry->hold == HOLD_BOUND ? LOST : STAYS;
 }
 
@@ -428,8 +433,8 @@ static bool next_span(const struct view *view, struct span *span)
 	uint32_t outside = view->total - span->kept;
 	span->least = max_u32(outside, view->rule == FROND_RULE_ADJACENT_SPINES ? 0 : span->owed);
 	span->moves = max_u32(outside, span->owed);
-	if (span->moves > view->total)
-		span->fits = false; /* more leaves than members */
+	if (span->moves > view->total || (span->kept == 0 && !span->none))
+		span->fits = false; /* more leaves than members; or the same as the last one */
 	return true;
 }
 
@@ -532,20 +537,37 @@ static bool movers_fit(struct view *view)
 	return placed;
 }
 
+static bool span_works(struct view *view, const struct span *span)
+{
+	choose_movers(view, span);
+	return movers_fit(view);
+}
+
+/* Of the spans that work with the fewest moves, the best by spec 3.4; equal: the first. Spans are looked for while nobody is
+ * marked. */
 static bool try_spans(struct view *view, uint32_t *moves)
 {
-	struct span span, last;
-	bool more = cheapest_after(view, NULL, &span);
-	for (uint32_t tries = 0; more && tries < RECOVER_SPANS; tries++) {
-		choose_movers(view, &span);
-		if (movers_fit(view)) {
-			*moves = span.moves;
-			return true;
+	struct span span, next = {.index = FROND_NONE}, best = next;
+	struct answer answer;
+	bool found = false, more = cheapest_after(view, NULL, &span);
+	for (uint32_t tries = 0; more && tries < RECOVER_SPANS; tries++, span = next) {
+		if (found && span.moves > *moves)
+			break;
+		more = cheapest_after(view, &span, &next);
+		if (!span_works(view, &span))
+			continue;
+		bool better = !found || answer_compare(&view->ask, &view->answer, &answer) < 0;
+		*moves = span.moves;
+		if (better && !(more && next.moves == span.moves))
+			return true; /* the last one to compare */
+		if (better) {
+			best = span;
+			answer = view->answer;
 		}
-		last = span;
-		more = cheapest_after(view, &last, &span);
+		found = true;
+		nobody_moves(view);
 	}
-	return false;
+	return found && span_works(view, &best); /* the same again */
 }
 
 /* ---- phase 4: choices of members ------------------------------------------------------------------------------------ */
@@ -588,6 +610,13 @@ static uint32_t healthy_member(const struct view *view, uint32_t number)
 	}
 }
 
+static bool choice_works(struct view *view, const uint32_t *choice, uint32_t extra)
+{
+	for (uint32_t i = 0; i < extra; i++)
+		view->work->state[healthy_member(view, choice[i])] = MOVES;
+	return movers_fit(view);
+}
+
 /* Every choice of exactly so many healthy members. */
 static bool try_choices(struct view *view, uint32_t extra)
 {
@@ -595,9 +624,7 @@ static bool try_choices(struct view *view, uint32_t extra)
 	for (uint32_t i = 0; i < extra; i++)
 		choice[i] = i;
 	do {
-		for (uint32_t i = 0; i < extra; i++)
-			view->work->state[healthy_member(view, choice[i])] = MOVES;
-		if (movers_fit(view))
+		if (choice_works(view, choice, extra))
 			return true;
 	} while (next_choice(choice, extra, healthy));
 	return false;
@@ -617,6 +644,44 @@ static bool try_fewer(struct view *view, uint32_t *least, uint32_t most)
 			return true;
 	}
 	return false;
+}
+
+/* ---- phase 5: choices with as many moves ------------------------------------------------------------------------------ */
+
+/* The healthy members that move in the plan in hand, as a choice; over RECOVER_EXTRA: how many. */
+static uint32_t choice_in_hand(const struct view *view, uint32_t choice[RECOVER_EXTRA])
+{
+	uint32_t extra = 0, healthy = 0;
+	for (uint32_t i = 0; i < view->work->roster.count; i++) {
+		uint32_t state = view->work->state[i];
+		if (state == MOVES && extra++ < RECOVER_EXTRA)
+			choice[extra - 1] = healthy;
+		healthy += state == MOVES || state == STAYS;
+	}
+	return extra;
+}
+
+/* Puts the best plan with as many moves in place of the one in hand, which wins when it is as good. */
+static bool compare_choices(struct view *view)
+{
+	uint32_t best[RECOVER_EXTRA], choice[RECOVER_EXTRA], healthy = view->total - view->lost;
+	uint32_t extra = choice_in_hand(view, best);
+	if (extra == 0 || extra > RECOVER_EXTRA || choices(healthy, extra, RECOVER_TIES) > RECOVER_TIES)
+		return true;
+	struct answer answer = view->answer;
+	nobody_moves(view);
+	for (uint32_t i = 0; i < extra; i++)
+		choice[i] = i;
+	do {
+		if (!choice_works(view, choice, extra))
+			continue;
+		if (answer_compare(&view->ask, &view->answer, &answer) < 0) {
+			answer = view->answer;
+			memcpy(best, choice, extra * sizeof *best);
+		}
+		nobody_moves(view);
+	} while (next_choice(choice, extra, healthy));
+	return choice_works(view, best, extra);
 }
 
 /* ---- policies ------------------------------------------------------------------------------------------------------- */
@@ -644,6 +709,7 @@ static bool move_gang(struct view *view, struct frond_moves *out)
 		else if (found)
 			found = try_spans(view, &moves); /* the same again: nothing better is known */
 	}
+	found = found && compare_choices(view);
 	view->ask.mode = mode;
 	out->lower_bound = least;
 	return found;

@@ -6,9 +6,10 @@
  *   2  each domain by counting GPUs: on one node the exact optimum (a knapsack over the GPUs to be freed); in a larger
  *      one the cheapest gangs until there is room, then each is given back that is not needed, dearest first
  *   3  the cheapest domains by what the planner says: what is missing is added, what is not needed is given back. When
- *      counting is exact the first that works is the answer
+ *      counting is exact the first that works is the answer; on one node where it is not, every choice of pods that
+ *      would be cheaper is tried (victims_node.c)
  */
-#include "core/victims.h"
+#include "core/victims_work.h"
 
 #define VICTIM_DOMAINS 32u  /* cheapest domains that the planner is asked about */
 #define VICTIM_ASKS    512u /* plans for one domain */
@@ -26,29 +27,7 @@ void victims_layout(struct victims_work *work, struct arena *arena, uint32_t nod
 	work->freed = arena_take(arena, nodes, sizeof *work->freed);
 }
 
-struct domain { /* positions first … end - 1, or those of them in an NVLink domain */
-	uint32_t first, end, nvlink;
-	struct price price;
-};
-
-struct hunt { /* one call */
-	struct victims_work *work;
-	struct core *core;
-	const struct fabric *fabric;
-	struct ask ask;
-	struct answer answer;
-	struct frond_place *places;
-	int32_t priority;
-	struct domains domains;       /* of the rule */
-	uint32_t size, need;          /* GPUs of a member and members to place; sizes differ: 1 and GPUs */
-	uint64_t gpus;                /* to place */
-	uint32_t pin_first, pin_last; /* positions of pinned members; first > last: none */
-	bool mixed;                   /* sizes differ */
-	bool exact;                   /* counting tells the truth */
-	uint32_t room;                /* members that the domain in hand has room for */
-};
-
-static int compare_prices(const struct price *a, const struct price *b)
+int price_compare(const struct price *a, const struct price *b)
 {
 	if (a->budgets != b->budgets)
 		return a->budgets < b->budgets ? -1 : 1;
@@ -57,11 +36,6 @@ static int compare_prices(const struct price *a, const struct price *b)
 	if (a->gangs != b->gangs)
 		return a->gangs < b->gangs ? -1 : 1;
 	return (a->gpus > b->gpus) - (a->gpus < b->gpus);
-}
-
-static bool key_before(struct frond_key a, struct frond_key b)
-{
-	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
 }
 
 /* ---- domains --------------------------------------------------------------------------------------------------------- */
@@ -180,8 +154,7 @@ static uint32_t node_room(const struct hunt *hunt, uint32_t position)
 	return room;
 }
 
-/* Healthy GPUs that a pod gives back. */
-static uint32_t entry_frees(const struct hunt *hunt, const struct entry *entry)
+uint32_t hunt_frees(const struct hunt *hunt, const struct entry *entry)
 {
 	return bits_count(entry->mask & ~(uint32_t)hunt->core->nodes[entry->slot].unhealthy) + entry->by_count;
 }
@@ -202,7 +175,7 @@ static bool entry_inside(const struct hunt *hunt, const struct entry *entry, con
 /* A pod of the domain goes, or comes back. */
 static void count_entry(struct hunt *hunt, const struct entry *entry, bool goes)
 {
-	uint32_t position = hunt->fabric->position[entry->slot], gpus = entry_frees(hunt, entry);
+	uint32_t position = hunt->fabric->position[entry->slot], gpus = hunt_frees(hunt, entry);
 	uint8_t *freed = &hunt->work->freed[position];
 	hunt->room -= node_room(hunt, position);
 	*freed = (uint8_t)(goes ? *freed + gpus : *freed - gpus);
@@ -224,7 +197,7 @@ static bool leaves_open(const struct hunt *hunt, const struct domain *domain)
 	return true;
 }
 
-static bool has_room(const struct hunt *hunt, const struct domain *domain)
+bool hunt_has_room(const struct hunt *hunt, const struct domain *domain)
 {
 	bool run = hunt->domains.rule == FROND_RULE_ADJACENT_LEAVES && !hunt->domains.spreads;
 	return hunt->room >= hunt->need && (!run || leaves_open(hunt, domain));
@@ -232,7 +205,7 @@ static bool has_room(const struct hunt *hunt, const struct domain *domain)
 
 /* ---- gangs that may go ------------------------------------------------------------------------------------------------- */
 
-static bool evictable(const struct hunt *hunt, const struct entry *entry)
+bool hunt_evictable(const struct hunt *hunt, const struct entry *entry)
 {
 	if (entry->hold != HOLD_BOUND || entry->gang == FROND_NONE)
 		return false;
@@ -266,7 +239,7 @@ static bool unit_before(const struct hunt *hunt, const struct unit *a, const str
 	const struct gang *gang_a = &hunt->core->gangs.gangs[a->gang], *gang_b = &hunt->core->gangs.gangs[b->gang];
 	struct price price_a = {a->budgets, gang_a->priority, 1, a->gpus};
 	struct price price_b = {b->budgets, gang_b->priority, 1, b->gpus};
-	int order = compare_prices(&price_a, &price_b);
+	int order = price_compare(&price_a, &price_b);
 	if (order != 0)
 		return order < 0;
 	return key_before(gang_a->key, gang_b->key);
@@ -287,8 +260,7 @@ static void sift_units(const struct hunt *hunt, uint32_t root, uint32_t count)
 	}
 }
 
-/* The gangs with pods in the domain that may go, cheapest first, and the room that there is. */
-static void collect(struct hunt *hunt, const struct domain *domain)
+void hunt_collect(struct hunt *hunt, const struct domain *domain)
 {
 	struct victims_work *work = hunt->work;
 	const struct entry *entries = hunt->core->ledger.entries;
@@ -299,7 +271,7 @@ static void collect(struct hunt *hunt, const struct domain *domain)
 			continue;
 		hunt->room += node_room(hunt, position);
 		for (uint32_t at = node->first; at != FROND_NONE; at = entries[at].node_next)
-			if (evictable(hunt, &entries[at]))
+			if (hunt_evictable(hunt, &entries[at]))
 				add_unit(hunt, entries[at].gang);
 	}
 	for (uint32_t root = work->unit_count / 2; root > 0; root--)
@@ -323,7 +295,7 @@ enum part { PART_STAYS, PART_GOES, PART_NEEDED };
 static bool part_before(const struct hunt *hunt, const struct entry *a, const struct entry *b, enum part part)
 {
 	uint32_t at = hunt->fabric->position[a->slot], other = hunt->fabric->position[b->slot];
-	uint32_t frees = entry_frees(hunt, a), other_frees = entry_frees(hunt, b);
+	uint32_t frees = hunt_frees(hunt, a), other_frees = hunt_frees(hunt, b);
 	if (part == PART_GOES && frees != other_frees)
 		return frees < other_frees;
 	if (at != other)
@@ -343,7 +315,7 @@ static uint32_t find_part(const struct hunt *hunt, const struct unit *unit, cons
 	return best;
 }
 
-static void set_part(struct hunt *hunt, struct unit *unit, uint32_t entry, bool goes)
+void hunt_set_part(struct hunt *hunt, struct unit *unit, uint32_t entry, bool goes)
 {
 	hunt->work->parts[entry] = goes ? PART_GOES : PART_STAYS;
 	unit->parted = goes ? unit->parted + 1 : unit->parted - 1;
@@ -351,7 +323,7 @@ static void set_part(struct hunt *hunt, struct unit *unit, uint32_t entry, bool 
 	count_entry(hunt, &hunt->core->ledger.entries[entry], goes);
 }
 
-static void set_whole(struct hunt *hunt, struct unit *unit, const struct domain *domain, bool goes)
+void hunt_set_whole(struct hunt *hunt, struct unit *unit, const struct domain *domain, bool goes)
 {
 	const struct entry *entries = hunt->core->ledger.entries;
 	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first; at != FROND_NONE; at = entries[at].gang_next)
@@ -363,15 +335,15 @@ static void set_whole(struct hunt *hunt, struct unit *unit, const struct domain 
 static void keep_parts(struct hunt *hunt, struct unit *unit, const struct domain *domain)
 {
 	while (unit->parted > 0)
-		set_part(hunt, unit, find_part(hunt, unit, domain, PART_GOES), false);
+		hunt_set_part(hunt, unit, find_part(hunt, unit, domain, PART_GOES), false);
 }
 
 /* As many pods as may go without the gang, until there is room. */
 static bool take_parts(struct hunt *hunt, struct unit *unit, const struct domain *domain)
 {
-	while (!has_room(hunt, domain) && unit->parted < min_u32(unit->spare, unit->inside))
-		set_part(hunt, unit, find_part(hunt, unit, domain, PART_STAYS), true);
-	return has_room(hunt, domain);
+	while (!hunt_has_room(hunt, domain) && unit->parted < min_u32(unit->spare, unit->inside))
+		hunt_set_part(hunt, unit, find_part(hunt, unit, domain, PART_STAYS), true);
+	return hunt_has_room(hunt, domain);
 }
 
 static void take_unit(struct hunt *hunt, struct unit *unit, const struct domain *domain)
@@ -379,7 +351,7 @@ static void take_unit(struct hunt *hunt, struct unit *unit, const struct domain 
 	if (take_parts(hunt, unit, domain) || unit->parted == unit->inside)
 		return;
 	keep_parts(hunt, unit, domain);
-	set_whole(hunt, unit, domain, true);
+	hunt_set_whole(hunt, unit, domain, true);
 }
 
 /* Pods that are not needed stay. */
@@ -388,10 +360,10 @@ static void shed_parts(struct hunt *hunt, struct unit *unit, const struct domain
 	const struct entry *entries = hunt->core->ledger.entries;
 	for (uint32_t left = unit->parted; left > 0; left--) {
 		uint32_t entry = find_part(hunt, unit, domain, PART_GOES);
-		set_part(hunt, unit, entry, false);
-		if (has_room(hunt, domain))
+		hunt_set_part(hunt, unit, entry, false);
+		if (hunt_has_room(hunt, domain))
 			continue;
-		set_part(hunt, unit, entry, true);
+		hunt_set_part(hunt, unit, entry, true);
 		hunt->work->parts[entry] = PART_NEEDED; /* not asked about again */
 	}
 	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first; at != FROND_NONE; at = entries[at].gang_next)
@@ -405,16 +377,16 @@ static void give_back(struct hunt *hunt, struct unit *unit, const struct domain 
 		shed_parts(hunt, unit, domain);
 		return;
 	}
-	set_whole(hunt, unit, domain, false);
-	if (has_room(hunt, domain))
+	hunt_set_whole(hunt, unit, domain, false);
+	if (hunt_has_room(hunt, domain))
 		return;
 	while (unit->spare > 0 && unit->parted < unit->inside)
-		set_part(hunt, unit, find_part(hunt, unit, domain, PART_STAYS), true);
+		hunt_set_part(hunt, unit, find_part(hunt, unit, domain, PART_STAYS), true);
 	shed_parts(hunt, unit, domain);
 	if (unit->parted > 0 && unit->parted <= unit->spare)
 		return;
 	keep_parts(hunt, unit, domain);
-	set_whole(hunt, unit, domain, true);
+	hunt_set_whole(hunt, unit, domain, true);
 }
 
 /* All of it that stands in the way. */
@@ -423,7 +395,7 @@ static void take_all(struct hunt *hunt, struct unit *unit, const struct domain *
 	for (uint32_t at = 0; unit->inside <= unit->spare && at != FROND_NONE;) {
 		at = find_part(hunt, unit, domain, PART_STAYS);
 		if (at != FROND_NONE)
-			set_part(hunt, unit, at, true);
+			hunt_set_part(hunt, unit, at, true);
 	}
 	unit->state = unit->inside <= unit->spare ? UNIT_PART : UNIT_WHOLE;
 }
@@ -431,172 +403,11 @@ static void take_all(struct hunt *hunt, struct unit *unit, const struct domain *
 static void solve_greedy(struct hunt *hunt, const struct domain *domain)
 {
 	struct victims_work *work = hunt->work;
-	for (uint32_t i = 0; i < work->unit_count && !has_room(hunt, domain); i++)
+	for (uint32_t i = 0; i < work->unit_count && !hunt_has_room(hunt, domain); i++)
 		take_unit(hunt, &work->units[i], domain);
-	for (uint32_t i = work->unit_count; i-- > 0 && has_room(hunt, domain);)
+	for (uint32_t i = work->unit_count; i-- > 0 && hunt_has_room(hunt, domain);)
 		if (work->units[i].state != UNIT_STAYS)
 			give_back(hunt, &work->units[i], domain);
-}
-
-/* ---- one node: exact --------------------------------------------------------------------------------------------------- */
-
-enum { NODE_PODS = FROND_GPUS_MAX, FREED = FROND_GPUS_MAX + 1 };
-
-struct option { /* what one gang, or the first gangs, can free, and the price */
-	bool there, whole;
-	uint32_t budgets, gangs, gpus;
-	uint32_t pods; /* of the node, by index, with `whole` false */
-	uint32_t from; /* GPUs that the gangs before it free */
-};
-
-static bool option_before(const struct option *a, const struct option *b)
-{
-	if (a->there != b->there)
-		return a->there;
-	if (a->budgets != b->budgets)
-		return a->budgets < b->budgets;
-	if (a->gangs != b->gangs)
-		return a->gangs < b->gangs;
-	return a->gpus < b->gpus;
-}
-
-static void offer(struct option *best, struct option option)
-{
-	if (option_before(&option, best))
-		*best = option;
-}
-
-/* What a gang can free on the node, by GPUs: some of its pods, as many as may go, or all of it. */
-static void unit_options(const struct hunt *hunt, const struct unit *unit, const uint32_t *pods, uint32_t count,
-			 struct option options[FREED])
-{
-	struct option parts[NODE_PODS + 1][FREED] = {{{.there = false}}}; /* by pods, GPUs */
-	const struct entry *entries = hunt->core->ledger.entries;
-	uint32_t all = 0, most = min_u32(unit->spare, NODE_PODS);
-	parts[0][0] = (struct option){.there = true};
-	for (uint32_t i = 0; i < count; i++) {
-		const struct entry *entry = &entries[pods[i]];
-		if (entry->gang != unit->gang)
-			continue;
-		uint32_t gpus = entry_frees(hunt, entry);
-		all += gpus;
-		for (uint32_t n = most; n > 0; n--)
-			for (uint32_t freed = gpus; freed < FREED; freed++) {
-				struct option option = parts[n - 1][freed - gpus];
-				option.budgets += entry->budgeted;
-				option.gpus += entry_gpus(entry);
-				option.gangs = 1;
-				option.pods |= 1u << i;
-				if (option.there)
-					offer(&parts[n][freed], option);
-			}
-	}
-	for (uint32_t freed = 0; freed < FREED; freed++) {
-		options[freed] = (struct option){.there = freed == 0};
-		for (uint32_t n = 1; n <= most; n++)
-			offer(&options[freed], parts[n][freed]);
-	}
-	if (all > 0 && all < FREED)
-		offer(&options[all],
-		      (struct option){
-			      .there = true, .whole = true, .budgets = unit->budgets, .gangs = 1, .gpus = unit->gpus});
-}
-
-struct table { /* [i]: after the first i units, by GPUs freed */
-	struct option cell[NODE_PODS + 1][FREED];
-};
-
-/* The cheapest way to free at least `need` GPUs with units up to a priority; the GPUs that it frees, or FREED: none. */
-static uint32_t fill_table(const struct hunt *hunt, struct option options[NODE_PODS][FREED], int32_t most,
-			   uint32_t need, struct table *table)
-{
-	const struct victims_work *work = hunt->work;
-	memset(table->cell[0], 0, sizeof table->cell[0]);
-	table->cell[0][0].there = true;
-	for (uint32_t i = 0; i < work->unit_count; i++) {
-		bool allowed = hunt->core->gangs.gangs[work->units[i].gang].priority <= most;
-		for (uint32_t freed = 0; freed < FREED; freed++) {
-			struct option best = {.there = false};
-			for (uint32_t own = 0; own <= freed; own++) {
-				const struct option *before = &table->cell[i][freed - own], *mine = &options[i][own];
-				if (!before->there || !mine->there || (own > 0 && !allowed))
-					continue;
-				offer(&best, (struct option){.there = true,
-							     .whole = mine->whole,
-							     .budgets = before->budgets + mine->budgets,
-							     .gangs = before->gangs + mine->gangs,
-							     .gpus = before->gpus + mine->gpus,
-							     .pods = mine->pods,
-							     .from = freed - own});
-			}
-			table->cell[i + 1][freed] = best;
-		}
-	}
-	uint32_t best = FREED;
-	for (uint32_t freed = need; freed < FREED; freed++)
-		if (table->cell[work->unit_count][freed].there &&
-		    (best == FREED ||
-		     option_before(&table->cell[work->unit_count][freed], &table->cell[work->unit_count][best])))
-			best = freed;
-	return best;
-}
-
-/* The lowest priority that is higher than `above` among the units; false: none. */
-static bool next_priority(const struct hunt *hunt, bool first, int32_t above, int32_t *next)
-{
-	bool found = false;
-	for (uint32_t i = 0; i < hunt->work->unit_count; i++) {
-		int32_t priority = hunt->core->gangs.gangs[hunt->work->units[i].gang].priority;
-		if ((first || priority > above) && (!found || priority < *next)) {
-			*next = priority;
-			found = true;
-		}
-	}
-	return found;
-}
-
-/* Fewest budgets, then the lowest highest priority with which that is possible, then gangs, then GPUs. */
-static void solve_node(struct hunt *hunt, const struct domain *domain)
-{
-	struct victims_work *work = hunt->work;
-	const struct entry *entries = hunt->core->ledger.entries;
-	const struct node *node = &hunt->core->nodes[hunt->fabric->order[domain->first]];
-	uint32_t pods[NODE_PODS], count = 0, free = node_free_count(node);
-	struct option options[NODE_PODS][FREED];
-	struct table table;
-	if (has_room(hunt, domain) || hunt->gpus > node->gpus)
-		return;
-	for (uint32_t at = node->first; at != FROND_NONE && count < NODE_PODS; at = entries[at].node_next)
-		if (evictable(hunt, &entries[at]) && entry_frees(hunt, &entries[at]) > 0)
-			pods[count++] = at;
-	for (uint32_t i = 1; i < count; i++) /* by key: the list goes by history */
-		for (uint32_t j = i; j > 0 && key_before(entries[pods[j]].pod, entries[pods[j - 1]].pod); j--) {
-			uint32_t swap = pods[j];
-			pods[j] = pods[j - 1];
-			pods[j - 1] = swap;
-		}
-	for (uint32_t i = 0; i < work->unit_count; i++)
-		unit_options(hunt, &work->units[i], pods, count, options[i]);
-	uint32_t need = (uint32_t)hunt->gpus > free ? (uint32_t)hunt->gpus - free : 0;
-	uint32_t freed = fill_table(hunt, options, INT32_MAX, need, &table);
-	if (freed == FREED)
-		return;
-	uint32_t budgets = table.cell[work->unit_count][freed].budgets;
-	int32_t most = 0;
-	for (bool first = true; next_priority(hunt, first, most, &most); first = false) {
-		freed = fill_table(hunt, options, most, need, &table);
-		if (freed < FREED && table.cell[work->unit_count][freed].budgets == budgets)
-			break;
-	}
-	for (uint32_t i = work->unit_count; i-- > 0;) {
-		const struct option *cell = &table.cell[i + 1][freed];
-		if (cell->whole)
-			set_whole(hunt, &work->units[i], domain, true);
-		for (uint32_t p = 0; p < count; p++)
-			if (cell->pods >> p & 1)
-				set_part(hunt, &work->units[i], pods[p], true);
-		freed = cell->from;
-	}
 }
 
 /* ---- the price of a domain ------------------------------------------------------------------------------------------------ */
@@ -620,9 +431,9 @@ static void add_price(const struct hunt *hunt, const struct unit *unit, struct p
 
 static void solve(struct hunt *hunt, const struct domain *domain)
 {
-	collect(hunt, domain);
+	hunt_collect(hunt, domain);
 	if (hunt->domains.rule == FROND_RULE_SINGLE_NODE && hunt->work->unit_count <= NODE_PODS)
-		solve_node(hunt, domain);
+		hunt_solve_node(hunt, domain);
 	else
 		solve_greedy(hunt, domain);
 }
@@ -643,7 +454,7 @@ static bool price_of(struct hunt *hunt, struct domain *domain)
 {
 	domain->price = (struct price){0};
 	solve(hunt, domain);
-	bool helps = has_room(hunt, domain);
+	bool helps = hunt_has_room(hunt, domain);
 	for (uint32_t i = 0; i < hunt->work->unit_count; i++)
 		add_price(hunt, &hunt->work->units[i], &domain->price);
 	forget(hunt, domain);
@@ -662,7 +473,7 @@ static uint32_t cheapest(struct hunt *hunt, struct domain *best)
 		if (!price_of(hunt, &domain))
 			continue;
 		uint32_t at = count;
-		while (at > 0 && compare_prices(&domain.price, &best[at - 1].price) < 0)
+		while (at > 0 && price_compare(&domain.price, &best[at - 1].price) < 0)
 			at--;
 		if (at == VICTIM_DOMAINS)
 			continue;
@@ -873,6 +684,23 @@ static bool realise(struct hunt *hunt, const struct domain *domain)
 	return placed;
 }
 
+bool hunt_realise_choice(struct hunt *hunt, const struct domain *domain, struct choice choice)
+{
+	struct victims_work *work = hunt->work;
+	bool done = true;
+	work->count = 0;
+	hunt_collect(hunt, domain);
+	hunt_mark_choice(hunt, domain, choice);
+	undo_begin(&hunt->core->undo);
+	for (uint32_t i = 0; i < work->unit_count && done; i++)
+		done = work->units[i].state == UNIT_STAYS || evict_unit(hunt, i);
+	sort_list(hunt);
+	bool placed = done && fits(hunt);
+	undo_back(&hunt->core->undo);
+	forget(hunt, domain);
+	return placed;
+}
+
 static struct price list_price(const struct hunt *hunt, uint32_t *pods)
 {
 	const struct victims_work *work = hunt->work;
@@ -961,12 +789,60 @@ static int32_t tell(struct hunt *hunt, struct frond_victims *out, struct frond_k
 	return FROND_OK;
 }
 
+struct offer {              /* the cheapest victims so far */
+	bool found, chosen; /* chosen: by victims_node.c */
+	struct domain domain;
+	struct choice choice;
+	struct price price;
+};
+
+/* Every node where a choice of pods undercuts the offer, or costs the same and the node comes first. */
+static void search_nodes(struct hunt *hunt, struct offer *best)
+{
+	if (!best->found)
+		best->price = (struct price){UINT32_MAX, INT32_MAX, UINT32_MAX, UINT32_MAX};
+	for (struct domains domains = hunt->domains; domains_next(&domains);) {
+		struct domain domain = {.first = domains.first, .end = domains.end, .nvlink = domains.nvlink};
+		bool first = best->found && domain.first < best->domain.first;
+		if (!price_of(hunt, &domain))
+			continue;
+		int order = price_compare(&domain.price, &best->price); /* counting: no choice is cheaper */
+		bool hopeless = domain.price.gangs > 0 && (order > 0 || (order == 0 && !first));
+		if (!hopeless && hunt_search_node(hunt, &domain, first, &best->price, &best->choice)) {
+			best->domain = domain;
+			best->found = best->chosen = true;
+		}
+	}
+}
+
+/* Phases 2 and 3. True: the victims are in the list and the plan in answer and places. */
+static bool find_cheapest(struct hunt *hunt)
+{
+	struct domain domains[VICTIM_DOMAINS];
+	struct offer best = {.found = false};
+	uint32_t count = cheapest(hunt, domains);
+	for (uint32_t i = 0; i < count && !(best.found && hunt->exact); i++) {
+		uint32_t gone;
+		if (!realise(hunt, &domains[i]))
+			continue;
+		struct price price = list_price(hunt, &gone);
+		if (!best.found || price_compare(&price, &best.price) < 0)
+			best = (struct offer){.found = true, .domain = domains[i], .price = price};
+	}
+	if (hunt->exact)
+		return best.found;
+	if (hunt->domains.rule == FROND_RULE_SINGLE_NODE)
+		search_nodes(hunt, &best);
+	if (best.chosen)
+		return hunt_realise_choice(hunt, &best.domain, best.choice);
+	return best.found && realise(hunt, &best.domain); /* the same again */
+}
+
 int32_t victims(struct victims_work *work, struct core *core, const struct ask *ask, int32_t priority,
 		struct frond_victims *out, struct frond_place *places, struct frond_key *pods, uint32_t cap)
 {
 	struct hunt hunt = {
 		.work = work, .core = core, .fabric = &core->fabric, .places = places, .priority = priority};
-	struct domain best[VICTIM_DOMAINS];
 	*out = (struct frond_victims){0};
 	if (!undo_room(&core->undo, 8))
 		return FROND_LIMIT;
@@ -978,23 +854,9 @@ int32_t victims(struct victims_work *work, struct core *core, const struct ask *
 	}
 	learn_rule(&hunt);
 	struct answer waits = hunt.answer;
-	uint32_t count = cheapest(&hunt, best), winner = FROND_NONE;
-	struct price least = {0};
-	for (uint32_t i = 0; i < count && (winner == FROND_NONE || !hunt.exact); i++) {
-		uint32_t gone;
-		if (!realise(&hunt, &best[i]))
-			continue;
-		struct price price = list_price(&hunt, &gone);
-		if (winner == FROND_NONE || compare_prices(&price, &least) < 0) {
-			winner = i;
-			least = price;
-		}
-	}
-	if (winner == FROND_NONE) {
+	if (!find_cheapest(&hunt)) {
 		hunt.answer = waits;
 		work->count = 0;
-	} else if (!hunt.exact) {
-		realise(&hunt, &best[winner]); /* the same again */
 	}
 	hunt.answer.plan.generation = core->generation;
 	return tell(&hunt, out, pods, cap);

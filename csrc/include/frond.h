@@ -340,7 +340,8 @@ struct frond_abi {
 	int32_t (*recover)(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
 			   struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text,
 			   uint32_t text_cap, uint32_t *len);
-	/* The fewest moves of members of other gangs after which this one fits: spec 7. */
+	/* The fewest moves of members of other gangs after which this one fits: spec 7. room is the asked gang's: whether
+	 * the host's other filters admit a member where it moves is for the host to check. */
 	int32_t (*defrag)(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 			  const struct frond_pair *annotations, const char *in, uint32_t in_len,
 			  const struct frond_room *room, struct frond_moves *out, struct frond_move *moves,

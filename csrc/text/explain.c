@@ -151,6 +151,10 @@ static void say_never(const struct answer *answer, struct out *out)
 	say_need(answer, out);
 	out_printf(out, "; the cluster could hold %" PRIu64 " %s at best", answer->ever,
 		   answer->gpus_each == 0 ? "GPUs" : "of them");
+	if (answer->bandwidth_gbps > 0)
+		out_printf(out, " on links of %" PRIu32 " Gb or more", answer->bandwidth_gbps);
+	if (answer->claimed)
+		out_printf(out, " with GPU sets that its claim allows");
 }
 
 static void say_placed(const struct answer *answer, struct out *out)

@@ -362,18 +362,25 @@ static uint32_t draft_leaves(struct tree *tree, const struct node *nodes)
 {
 	uint32_t leaves = 0, own = 0; /* own: not of the file, whose leaves all have their place */
 	uint64_t most = FABRIC_LEAVES(tree->cap) - tree->file_leaves;
+	uint64_t spines = FABRIC_SPINES(tree->cap) - tree->file_spines; /* likewise */
 	for (uint32_t slot = 0; slot < tree->cap; slot++)
-		if (nodes[slot].present && tree->place_leaf[slot] != FROND_NONE)
+		if (nodes[slot].present && tree->place_leaf[slot] != FROND_NONE) {
 			tree->other[tree->place_leaf[slot]] = FROND_NONE;
+			tree->core_of[tree->place_spine[slot]] = FROND_NONE; /* not met yet */
+		}
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
 		uint32_t leaf = tree->place_leaf[slot];
 		if (!nodes[slot].present || leaf == FROND_NONE)
 			continue;
 		uint32_t *number = &tree->other[leaf];
 		bool listed = tree->file_leaf[leaf] != FROND_NONE;
-		if (*number == FROND_NONE && (listed || own < most)) {
+		uint32_t *met = &tree->core_of[tree->place_spine[slot]];
+		bool new_spine = *met == FROND_NONE && tree->file_spine[tree->place_spine[slot]] == FROND_NONE;
+		if (*number == FROND_NONE && (listed || own < most) && (!new_spine || spines > 0)) {
 			*number = leaves++;
 			own += !listed;
+			spines -= new_spine;
+			*met = 0;
 			tree->draft_leaf[*number] = leaf;
 			tree->draft_count[*number] = 0;
 			tree->draft_order[*number] = *number;
@@ -602,8 +609,9 @@ void tree_problems(const struct tree *tree, struct out *out)
 			out_printf(out, "leaf %s has more than %u nodes", domain.text, FROND_LEAF_NODES);
 			break;
 		case PROBLEM_TOO_MANY:
-			out_printf(out, "there are more than %" PRIu64 " leaves, among them %s",
-				   (uint64_t)FABRIC_LEAVES(tree->cap), domain.text);
+			out_printf(out,
+				   "there are more than %" PRIu64 " leaves or %" PRIu64 " spines, among them leaf %s",
+				   (uint64_t)FABRIC_LEAVES(tree->cap), (uint64_t)FABRIC_SPINES(tree->cap), domain.text);
 			break;
 		case PROBLEM_LOOP:
 			out_printf(out, "leaf %s is above itself: its spine %s is a leaf under it", domain.text,

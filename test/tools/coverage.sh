@@ -31,7 +31,7 @@ build() {
 			-o "$out/bin/$(basename "$source" .c)" "${libs[@]}" || return
 	done
 	for source in test/fuzz/fuzz_*.c; do
-		gcc "${plain[@]}" "$source" test/fuzz/replay.c csrc/sim/jobs.c "${lib[@]}" \
+		gcc "${plain[@]}" "$source" test/fuzz/replay.c csrc/sim/jobs.c csrc/sim/replay.c "${lib[@]}" \
 			-o "$out/bin/$(basename "$source" .c)" "${libs[@]}" || return
 	done
 }

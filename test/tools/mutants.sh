@@ -13,7 +13,6 @@ count=${1:-200}
 jobs=${JOBS:-2}
 percent_min=90
 model_steps=3000
-oracle_count=300
 oracle_verbs=(plan recover defrag)
 home=$PWD out=$PWD/build/mutants
 tree=$out/tree results=$out/results equivalent=$PWD/test/tools/mutants.equivalent
@@ -33,7 +32,7 @@ build() {
 	unity=$(make --no-print-directory --eval 'print-unity:;@echo $(UNITY)' print-unity) || return
 	rm -rf "$tree" "$out/bin" "$out/lib" "$out/work"
 	mkdir -p "$tree/test" "$out/bin" "$out/lib"
-	cp -r csrc "$tree/" && cp -r test/unit test/property test/sim "$tree/test/" && cd "$tree" || return
+	cp -r csrc shim "$tree/" && cp -r test/unit test/property test/sim "$tree/test/" && cd "$tree" || return
 	gcc -std=c11 -O1 -o "$out/bin/mutate" "$home/test/tools/mutate.c" || return
 	for source in csrc/core/*.c csrc/text/*.c; do
 		gcc "${flags[@]}" -c "$source" -o "$out/lib/$(basename "$source" .c).o" || return
@@ -50,17 +49,40 @@ build() {
 
 # suite NAME — runs one against the library of LD_LIBRARY_PATH.
 suite() {
+	local count=300
+	[ "$1" = oracle-plan ] && count=1500 # what is mutated plans
 	case $1 in
 	sim) "$tree/test/sim/run.sh" "$out/bin/frond-sim" ;;
-	oracle-*) "$out/bin/oracle" --sim "$out/bin/frond-sim" --verb "${1#oracle-}" --count $oracle_count --seed 1 ;;
+	oracle-*) "$out/bin/oracle" --sim "$out/bin/frond-sim" --verb "${1#oracle-}" --count $count --seed 1 ;;
 	*) "$out/bin/$1" ;;
 	esac
+}
+
+# reach PROGRAM — the objects of the library that its symbols lead to.
+reach() {
+	{ nm -u "$1" && nm -gA "$out"/lib/*.o; } | awk '
+		!/\.o:/ { todo[$NF]; next }
+		{ object = $0; sub(/\.o:.*/, ".o", object); sub(/.*\//, "", object) }
+		$(NF - 1) ~ /U$/ { uses[object] = uses[object] " " $NF; next }
+		{ home[$NF] = object }
+		END {
+			do {
+				more = 0
+				for (symbol in todo) if (symbol in home && !(home[symbol] in reached)) {
+					reached[home[symbol]]
+					count = split(uses[home[symbol]], next_ones, " ")
+					for (i = 1; i <= count; i++) todo[next_ones[i]]
+					more = 1
+				}
+			} while (more)
+			for (object in reached) printf " %s", object
+		}'
 }
 
 # Only suites that reach the core count. On the sources as they are each passes; how long it takes gives the order and the
 # time that a mutant has.
 measure() {
-	local name begin ms
+	local name begin ms program
 	: >"$out/suites.unsorted"
 	export LD_LIBRARY_PATH=$out/lib
 	for name in $(cd "$tree/test/unit" && grep -lE '"(cluster\.h|core/)' test_*.c) sim "${oracle_verbs[@]/#/oracle-}"; do
@@ -72,7 +94,9 @@ measure() {
 			return 1
 		fi
 		ms=$((($(date +%s%N) - begin) / 1000000))
-		echo "$ms $name" >>"$out/suites.unsorted"
+		program=$out/bin/$name
+		[ -e "$program" ] || program=$out/bin/frond-sim
+		echo "$ms $name$(reach "$program")" >>"$out/suites.unsorted"
 	done
 	sort -n "$out/suites.unsorted" >"$out/suites"
 }
@@ -81,7 +105,7 @@ measure() {
 
 # judge NUMBER FILE SITE LINE CHANGE TEXT — leaves one line in results.
 judge() {
-	local work=$out/work/$1 file=$2 site=$3 line=$4 change=$5 text=$6 status=survived by=- ms name
+	local work=$out/work/$1 file=$2 site=$3 line=$4 change=$5 text=$6 status=survived by=- ms name reached
 	local object
 	object=$(basename "$file" .c).o
 	if awk -F '\t' -v file="$file" -v text="$text" -v change="$change" \
@@ -97,7 +121,8 @@ judge() {
 		else
 			export LD_LIBRARY_PATH=$work/lib
 			ulimit -v 4000000 -c 0
-			while read -r ms name; do
+			while read -r ms name reached; do
+				[[ " $reached " == *" $object "* ]] || continue # it cannot notice
 				if ! timeout "$((2 + ms / 200))" bash -c "$(declare -f suite); suite $name" >"$work/log" 2>&1; then
 					status=noticed by=$name
 					break
@@ -117,7 +142,7 @@ tally() { # STATUS
 
 mkdir -p "$out"
 touch "$equivalent"
-sources=$(find csrc test/unit test/property test/sim -type f | LC_ALL=C sort)
+sources=$(find csrc shim test/unit test/property test/sim -type f | LC_ALL=C sort)
 version=$(cat $sources test/tools/mutate.c test/tools/mutants.sh | sha256sum | cut -c1-16)
 seed=${2:-$(cat "$out/seed" 2>/dev/null || od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
 if [ "$(cat "$out/version" 2>/dev/null)" != "$version $seed" ]; then
@@ -131,7 +156,7 @@ if [ "$(cat "$out/version" 2>/dev/null)" != "$version $seed" ]; then
 	echo "$seed" >"$out/seed"
 	echo "$version $seed" >"$out/version"
 fi
-export out tree oracle_count
+export out tree
 # What was reviewed since it survived no longer counts as surviving.
 awk -F '\t' -v OFS='\t' '
 	FILENAME == ARGV[1] { known[$1 FS $2 FS $3]; next }

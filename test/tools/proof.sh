@@ -4,7 +4,9 @@
 # it was; a rebuilt engine starts afresh. Writes the table of docs/proof.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-oracle=build/san/test/property/oracle sim=build/san/frond-sim model=build/san/test/unit/test_model
+# The instances of the oracle run without sanitizers, which make test has on; asserts are on in both.
+oracle=build/rel/test/property/oracle sim=bin/frond-sim model=build/san/test/unit/test_model
+fuzz_seconds=${FUZZ_SECONDS:-600}
 state=build/proof
 mkdir -p $state
 
@@ -47,7 +49,7 @@ piece compilers test/tools/compilers.sh 1000
 piece mutants test/tools/mutants.sh 200
 for target in test/fuzz/fuzz_*.c; do
 	target=$(basename "${target#test/fuzz/fuzz_}" .c)
-	piece "fuzz-$target" test/tools/fuzz.sh 600 "$target"
+	piece "fuzz-$target" test/tools/fuzz.sh "$fuzz_seconds" "$target"
 done
 if [ -n "$data" ]; then
 	piece traces test/tools/traces.sh "$data"
@@ -81,7 +83,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine and programs $version,
 | line coverage of csrc/core and csrc/text | unit suites, cases, corpus, 300 instances | $(grep -E 'csrc/(core|text)( |:).*%' $state/coverage.done | tail -2 | tr '\n' ';' | sed 's/;$//') |
 | random small mutations of the core that the tests notice | 200 | $(last mutants) |
 | same bytes with gcc and clang, -O0 and -O3 | all cases and 1,000 instances | $(last compilers) |
-| libFuzzer, ten minutes a target, address and undefined-behaviour sanitizers | $(ls test/fuzz/fuzz_*.c | wc -l) targets | $(sum fuzz-) |
+| libFuzzer, $fuzz_seconds seconds a target, address and undefined-behaviour sanitizers | $(ls test/fuzz/fuzz_*.c | wc -l) targets | $(sum fuzz-) |
 | interleaved gangs on a full cluster of 48 nodes, watched over the API | 200 gangs | $watched |
 | 500 pods of the default profile, time with the plugin loaded ÷ without, medians of 3 | one run | $ratio |
 

@@ -1,173 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/check.h"
 #include "core/defrag.h"
-#include "dice.h"
+#include "rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unity.h>
+enum { MEMBERS = 64, MOVES_MAX = 2048, RANDOM_CASES = 1500 };
 
-/* ---- a cluster on the core's own interface -------------------------------------------------------------------------- */
+static struct defrag_work work;
 
-enum { TEXT = 1 << 16, MOVES_MAX = 2048, RANDOM_CASES = 1500 };
-
-struct rig {
-	struct core core;
-	struct defrag_work work;
-	uint32_t pods; /* made so far */
-	char before[TEXT], after[TEXT];
-	struct ask defaults;
-};
-
-static struct rig *rig;
-static void *rig_memory; /* of the rig in hand; kept for the next one when it is large enough */
-static uint64_t rig_bytes;
-static uint64_t random_seed; /* of the random case in hand; 0: none */
-
-void setUp(void)
+static void rig_extend(struct arena *arena, const struct frond_limits *limits)
 {
-	random_seed = 0;
+	defrag_layout(&work, arena, limits->nodes, limits->pods);
 }
-
-void tearDown(void)
-{
-	if (random_seed != 0)
-		printf("failed with seed %llu\n", (unsigned long long)random_seed);
-}
-
-static void lay_out(struct arena *arena, const struct frond_limits *limits)
-{
-	core_layout(&rig->core, arena, limits);
-	defrag_layout(&rig->work, arena, limits->nodes, limits->pods);
-}
-
-/* All nodes have the same GPUs, every pair of them linked alike. */
-static void rig_make(uint32_t spines, uint32_t leaves, uint32_t nodes, uint32_t gpus)
-{
-	struct frond_limits limits = {
-		.nodes = spines * leaves * nodes, .pods = spines * leaves * nodes * 8 + 8, .table_bytes = 1 << 18};
-	struct arena arena = {.base = NULL};
-	if (rig == NULL)
-		rig = malloc(sizeof *rig);
-	TEST_ASSERT_NOT_NULL(rig);
-	memset(rig, 0, sizeof *rig);
-	lay_out(&arena, &limits);
-	if (arena.used > rig_bytes) {
-		free(rig_memory);
-		rig_bytes = (arena.used + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-		rig_memory = aligned_alloc(ARENA_ALIGN, rig_bytes);
-		TEST_ASSERT_NOT_NULL(rig_memory);
-	}
-	memset(rig_memory, 0, arena.used);
-	arena = (struct arena){.base = rig_memory};
-	lay_out(&arena, &limits);
-	rig->defaults = (struct ask){.only_slot = FROND_NONE, .domain_nvlink = FROND_NONE, .weight = WEIGHTS_TRAINING};
-
-	struct topology topology = {.gpus = gpus};
-	for (uint32_t i = 0; i < gpus; i++)
-		for (uint32_t j = 0; j < gpus; j++)
-			topology.link_gbps[i][j] = i == j ? 0 : 450;
-	uint32_t id;
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_topology(&rig->core, &topology, &id));
-	struct fabric *fabric = &rig->core.fabric;
-	fabric->spine_count = spines;
-	fabric->leaf_count = spines * leaves;
-	for (uint32_t slot = 0; slot < limits.nodes; slot++) {
-		core_node_put(&rig->core, slot, &(struct node){.gpus = (uint8_t)gpus, .topology = (uint16_t)id});
-		fabric->order[slot] = fabric->position[slot] = slot;
-		fabric->leaf_of[slot] = slot / nodes;
-		fabric->domain_of[slot] = FROND_NONE;
-	}
-	fabric->node_count = limits.nodes;
-	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
-		fabric->leaf_start[leaf + 1] = (leaf + 1) * nodes;
-		fabric->leaf_spine[leaf] = leaf / leaves;
-		fabric->leaf_uplink[leaf] = 0;
-	}
-	for (uint32_t spine = 0; spine < spines; spine++) {
-		fabric->spine_start[spine + 1] = (spine + 1) * leaves;
-		fabric->spine_core[spine] = 0;
-	}
-	fabric_settle(fabric, rig->core.nodes);
-}
-
-static void node_flags(uint32_t slot, uint32_t flags, uint32_t unhealthy)
-{
-	struct node node = rig->core.nodes[slot];
-	node.flags = (uint8_t)flags;
-	node.unhealthy = (uint16_t)unhealthy;
-	core_node_put(&rig->core, slot, &node);
-}
-
-static struct frond_key gang_key(uint32_t gang)
-{
-	return (struct frond_key){7, gang};
-}
-
-static uint32_t gang_id(uint32_t gang)
-{
-	return gangs_find(&rig->core.gangs, gang_key(gang));
-}
-
-/* A bound pod with the lowest free GPUs of a node; gang 0: in none. */
-static struct frond_key bind(uint32_t gang, uint32_t rank, uint32_t slot, uint32_t gpus)
-{
-	struct core_pod pod = {.pod = {1, ++rig->pods},
-			       .gang = gang == 0 ? (struct frond_key){0, 0} : gang_key(gang),
-			       .slot = slot,
-			       .mask = bits_lowest(node_free_mask(&rig->core.nodes[slot]), gpus),
-			       .label = FROND_NONE,
-			       .rank = rank};
-	bool joined;
-	uint32_t dropped;
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_pod_put(&rig->core, &pod, &joined, &dropped));
-	return pod.pod;
-}
-
-static void promise(uint32_t gang, uint32_t min_member, int32_t priority, const struct terms *terms)
-{
-	gangs_promise(&rig->core.gangs, gang_id(gang), min_member, priority, 0);
-	gangs_terms(&rig->core.gangs, gang_id(gang), terms);
-}
-
-static void look(char *text)
-{
-	char broken[FROND_TEXT_MAX] = "";
-	struct out out = {.text = broken, .cap = sizeof broken};
-	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, core_check(&rig->core, &out), broken);
-	out = (struct out){.text = text, .cap = TEXT};
-	core_dump(&rig->core, &out);
-	TEST_ASSERT_EQUAL_UINT32(0, rig->core.undo.depth);
-	TEST_ASSERT_EQUAL_UINT64(0, rig->core.undo.used);
-}
-
-static int rig_end(void)
-{
-	free(rig_memory);
-	free(rig);
-	return UNITY_END();
-}
-
-enum { MEMBERS = 64 };
 
 static struct frond_moves out;
 static struct frond_move moves[MOVES_MAX];
 static struct frond_member members[MEMBERS];
 static struct frond_place places[MEMBERS];
-
-static struct ask ask_of(uint32_t count, uint32_t gpus, enum mode mode)
-{
-	struct ask ask = rig->defaults;
-	for (uint32_t i = 0; i < count; i++)
-		members[i] =
-			(struct frond_member){.pod = {9, i + 1}, .rank = i, .gpus = gpus, .pinned_slot = FROND_NONE};
-	ask.members = members;
-	ask.count = count;
-	ask.mode = mode;
-	ask.gpu = (struct gpu_wish)GPU_WISH_DEFAULT;
-	return ask;
-}
 
 /* Carries the moves out as a set, and asks the planner. */
 static bool fits_after(const struct ask *ask)
@@ -197,19 +44,12 @@ static bool fits_after(const struct ask *ask)
 
 static void dig(const struct ask *ask, uint32_t cap, int32_t code)
 {
-	bool small = rig->core.node_cap < 512; /* the dump of a large cluster is slow */
-	if (small)
-		look(rig->before);
-	TEST_ASSERT_EQUAL_INT32(code, defrag(&rig->work, &rig->core, ask, &rig->defaults, &out, moves, cap));
-	if (small) {
-		look(rig->after);
-		TEST_ASSERT_EQUAL_STRING(rig->before, rig->after);
-	}
+	rig_remember();
+	TEST_ASSERT_EQUAL_INT32(code, defrag(&work, &rig->core, ask, &rig->defaults, &out, moves, cap));
+	rig_unchanged();
 	TEST_ASSERT_LESS_OR_EQUAL_UINT32(out.count, out.lower_bound);
 	TEST_ASSERT_TRUE(code != FROND_OK || out.outcome != FROND_PLACED || fits_after(ask));
 }
-
-static const struct terms PLAIN = {.gpu = GPU_WISH_DEFAULT};
 
 static void expect(uint32_t outcome, uint32_t count, uint32_t bound)
 {
@@ -225,7 +65,7 @@ static void what_fits_needs_no_move(void)
 	rig_make(1, 2, 2, 8);
 	bind(1, 0, 0, 4);
 	promise(1, 1, 0, &PLAIN);
-	struct ask ask = ask_of(2, 8, MODE_REQUIRED);
+	struct ask ask = ask_for(members, 2, 8, MODE_REQUIRED);
 	dig(&ask, MOVES_MAX, FROND_OK);
 	expect(FROND_PLACED, 0, 0);
 }
@@ -237,10 +77,10 @@ static void a_pod_moves_to_open_a_leaf(void)
 	promise(1, 1, 0, &PLAIN);
 	bind(2, 0, 2, 4);
 	promise(2, 1, 0, &PLAIN);
-	struct ask ask = ask_of(2, 8, MODE_PREFERRED); /* whole leaf: one of the two must join the other */
+	struct ask ask = ask_for(members, 2, 8, MODE_PREFERRED); /* whole leaf: one of the two must join the other */
 	dig(&ask, MOVES_MAX, FROND_OK);
 	expect(FROND_PLACED, 1, 1);
-	ask = ask_of(2, 8, MODE_IGNORE);
+	ask = ask_for(members, 2, 8, MODE_IGNORE);
 	dig(&ask, MOVES_MAX, FROND_OK);
 	expect(FROND_PLACED, 0, 0);
 }
@@ -250,7 +90,7 @@ static void pods_in_no_gang_stay(void)
 	rig_make(1, 2, 2, 8);
 	bind(0, FROND_NONE, 0, 4);
 	bind(0, FROND_NONE, 2, 4);
-	struct ask ask = ask_of(2, 8, MODE_REQUIRED);
+	struct ask ask = ask_for(members, 2, 8, MODE_REQUIRED);
 	dig(&ask, MOVES_MAX, FROND_OK);
 	expect(FROND_WAITS, 0, 0);
 }
@@ -263,7 +103,7 @@ static void reserved_pods_stay(void)
 	struct frond_request request = {.gang = gang_key(3), .members = 2, .min_member = 2, .only_slot = FROND_NONE};
 	struct frond_place at[2] = {{.slot = 0, .gpu_mask = 0xf}, {.slot = 1, .gpu_mask = 0xf}};
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_reserve(&rig->core, &request, two, at));
-	struct ask ask = ask_of(1, 8, MODE_REQUIRED);
+	struct ask ask = ask_for(members, 1, 8, MODE_REQUIRED);
 	dig(&ask, MOVES_MAX, FROND_OK);
 	expect(FROND_WAITS, 0, 0);
 }
@@ -279,7 +119,7 @@ static void a_gang_keeps_the_rule_that_it_meets(void)
 	bind(0, FROND_NONE, 3, 5);
 	bind(0, FROND_NONE, 4, 5);
 	bind(0, FROND_NONE, 5, 1);
-	struct ask ask = ask_of(2, 8, MODE_REQUIRED);
+	struct ask ask = ask_for(members, 2, 8, MODE_REQUIRED);
 	dig(&ask, MOVES_MAX, FROND_OK);
 	expect(FROND_PLACED, 2, 2); /* both to node 5 */
 	TEST_ASSERT_EQUAL_UINT32(5, moves[0].to);
@@ -304,7 +144,7 @@ static void a_third_pod_makes_room_for_the_second(void)
 	promise(2, 1, 0, &PLAIN);
 	bind(0, FROND_NONE, 1, 2);
 	bind(0, FROND_NONE, 2, 5);
-	struct ask ask = ask_of(1, 8, MODE_REQUIRED);
+	struct ask ask = ask_for(members, 1, 8, MODE_REQUIRED);
 	dig(&ask, MOVES_MAX, FROND_OK);
 	expect(FROND_PLACED, 2, 2);
 }
@@ -316,7 +156,7 @@ static void a_small_buffer_says_how_many(void)
 	promise(1, 1, 0, &PLAIN);
 	bind(2, 0, 2, 4);
 	promise(2, 1, 0, &PLAIN);
-	struct ask ask = ask_of(2, 8, MODE_REQUIRED);
+	struct ask ask = ask_for(members, 2, 8, MODE_REQUIRED);
 	dig(&ask, 0, FROND_SMALL);
 	expect(FROND_PLACED, 1, 1);
 }
@@ -330,13 +170,11 @@ static void a_large_cluster_opens_a_leaf(void)
 		bind(1 + slot, 0, slot, 1 + below(4));
 		promise(1 + slot, 1, 0, &PLAIN);
 	}
-	struct ask ask = ask_of(8, 8, MODE_REQUIRED);
-	struct timespec from, to;
+	struct ask ask = ask_for(members, 8, 8, MODE_REQUIRED);
+	struct timespec from;
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	dig(&ask, MOVES_MAX, FROND_OK);
-	clock_gettime(CLOCK_MONOTONIC, &to);
-	printf("a leaf of 8 on 800 nodes in use: %ld us, %u moves\n",
-	       (long)((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000), out.count);
+	printf("a leaf of 8 on 800 nodes in use: %ld us, %u moves\n", micros_since(&from), out.count);
 	expect(FROND_PLACED, 8, 8);
 }
 
@@ -349,7 +187,7 @@ static void a_large_cluster_moves_gangs_around_their_rest(void)
 			bind(1 + leaf, rank, leaf * 4 + rank, 4);
 		promise(1 + leaf, 3, 0, &PLAIN);
 	}
-	struct ask ask = ask_of(3, 8, MODE_REQUIRED);
+	struct ask ask = ask_for(members, 3, 8, MODE_REQUIRED);
 	dig(&ask, MOVES_MAX, FROND_OK);
 	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, out.outcome);
 	TEST_ASSERT_EQUAL_UINT32(2, out.lower_bound);
@@ -373,56 +211,11 @@ struct brute {
 static struct brute brute;
 static uint32_t opened[RUNNING + 2]; /* cases by moves; the last: no moves help */
 
-static bool rule_met(const struct answer *rule, const uint32_t *slot, uint32_t count)
-{
-	const struct fabric *fabric = &rig->core.fabric;
-	bool used[NODES] = {false}, leaf_used[NODES] = {false};
-	uint32_t nodes = 0, leaves = 0, spines = 0, runs = 0, first = NODES, last = 0;
-	for (uint32_t i = 0; i < count; i++)
-		used[slot[i]] = leaf_used[fabric->leaf_of[slot[i]]] = true;
-	for (uint32_t i = 0; i < NODES; i++)
-		nodes += used[i];
-	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
-		bool here = false;
-		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++) {
-			leaves += leaf_used[leaf];
-			here |= leaf_used[leaf];
-			runs += leaf_used[leaf] && (leaf == fabric->spine_start[spine] || !leaf_used[leaf - 1]);
-		}
-		spines += here;
-		first = here && first == NODES ? spine : first;
-		last = here ? spine : last;
-	}
-	bool one_domain = fabric->domain_of[slot[0]] != FROND_NONE, slow = false;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t uplink = fabric->leaf_uplink[fabric->leaf_of[slot[i]]];
-		one_domain &= fabric->domain_of[slot[i]] == fabric->domain_of[slot[0]];
-		slow |= uplink != 0 && uplink < brute.gbps;
-	}
-	if (slow && leaves > 1)
-		return false;
-	switch (rule->plan.rule) {
-	case FROND_RULE_NONE:
-		return true;
-	case FROND_RULE_NVLINK_DOMAIN:
-		return one_domain;
-	case FROND_RULE_SINGLE_NODE:
-		return nodes == 1;
-	case FROND_RULE_SAME_LEAF:
-	case FROND_RULE_COMPLETE_LEAF:
-		return leaves == 1;
-	case FROND_RULE_ADJACENT_LEAVES:
-		return spines == 1 && runs == 1 && leaves <= rule->need_leaves;
-	default:
-		return spines <= rule->need_spines && last - first + 1 == spines && runs == spines;
-	}
-}
-
 /* Every place for the members of the asked gang from i on. */
 static bool ask_fits(uint32_t i, uint32_t *slot)
 {
 	if (i == brute.ask->count)
-		return rule_met(&brute.rule, slot, i);
+		return rule_met(&brute.rule, brute.gbps, slot, i);
 	for (slot[i] = 0; slot[i] < brute.nodes; slot[i]++) {
 		uint32_t at = slot[i], gpus = members[i].gpus;
 		if (!node_open(&rig->core.nodes[at]) || brute.free[at] < gpus)
@@ -447,7 +240,7 @@ static bool rules_kept(void)
 				moved |= brute.slot[i] != brute.home[i];
 			}
 		struct answer links = {.plan.rule = FROND_RULE_NONE};
-		if (moved && !rule_met(brute.held[gang] ? &brute.rule_of[gang] : &links, slot, count))
+		if (moved && !rule_met(brute.held[gang] ? &brute.rule_of[gang] : &links, brute.gbps, slot, count))
 			return false;
 	}
 	return true;
@@ -473,23 +266,6 @@ static bool shuffle(uint32_t i, uint32_t left)
 	return false;
 }
 
-static void random_fabric(void)
-{
-	struct fabric *fabric = &rig->core.fabric;
-	brute.gbps = percent(25) ? 200 : 0;
-	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
-		fabric->leaf_uplink[leaf] = percent(25) ? 100 : 0;
-		uint32_t first = fabric->leaf_start[leaf], even = FROND_NONE, odd = FROND_NONE;
-		for (uint32_t at = first; at < fabric->leaf_start[leaf + 1]; at++) { /* two domains, interleaved */
-			uint32_t *domain = (at - first) % 2 == 0 ? &even : &odd;
-			if (*domain == FROND_NONE && percent(70))
-				*domain = fabric->domain_count++;
-			fabric->domain_of[at] = *domain;
-		}
-	}
-	fabric_settle(fabric, rig->core.nodes);
-}
-
 static void random_case(void)
 {
 	static const uint32_t SHAPES[][3] = {{1, 2, 3}, {1, 3, 2}, {1, 4, 1}, {2, 2, 1},
@@ -497,7 +273,8 @@ static void random_case(void)
 	const uint32_t *shape = SHAPES[below(7)];
 	brute = (struct brute){.nodes = shape[0] * shape[1] * shape[2]};
 	rig_make(shape[0], shape[1], shape[2], 4);
-	random_fabric();
+	brute.gbps = percent(25) ? 200 : 0;
+	rig_shuffle_fabric();
 	uint32_t ranks[GANGS + 1] = {0};
 	for (uint32_t tries = 0; tries < 20 && brute.count < RUNNING; tries++) {
 		uint32_t slot = below(brute.nodes), gpus = 1 + below(3), gang = below(GANGS + 1);
@@ -529,7 +306,7 @@ static void random_case(void)
 									    .pinned_slot = FROND_NONE};
 				count++;
 			}
-		struct ask ask = ask_of(0, 0, (enum mode)terms.mode);
+		struct ask ask = ask_for(members, 0, 0, (enum mode)terms.mode);
 		ask.members = gang_members;
 		ask.count = count;
 		ask.strategy = (enum strategy)terms.strategy;
@@ -537,7 +314,7 @@ static void random_case(void)
 		ask.bandwidth_gbps = terms.bandwidth_gbps;
 		bool ruled = place_rule_of(rig->core.work, &ask, &brute.rule_of[gang]) && ask.mode != MODE_IGNORE &&
 			     !(brute.rule_of[gang].plan.flags & FROND_PLAN_SHAPELESS);
-		brute.held[gang] = ruled && rule_met(&brute.rule_of[gang], slots, count);
+		brute.held[gang] = ruled && rule_met(&brute.rule_of[gang], brute.gbps, slots, count);
 	}
 	for (uint32_t slot = 0; slot < brute.nodes; slot++) {
 		if (percent(15))
@@ -546,7 +323,7 @@ static void random_case(void)
 	}
 	for (uint32_t i = 0; i < brute.count; i++)
 		brute.free[brute.home[i]] += brute.gpus[i];
-	struct ask ask = ask_of(1 + below(4), 1 + below(4), (enum mode)below(3));
+	struct ask ask = ask_for(members, 1 + below(4), 1 + below(4), (enum mode)below(3));
 	ask.strategy = (enum strategy)below(3);
 	ask.latency_sensitive = percent(20);
 	ask.bandwidth_gbps = brute.gbps;
@@ -571,12 +348,7 @@ static void random_case(void)
 
 static void random_holes_take_the_fewest_moves(void)
 {
-	for (uint64_t seed = 1; seed <= RANDOM_CASES; seed++) {
-		dice = seed;
-		random_seed = seed;
-		random_case();
-	}
-	random_seed = 0;
+	random_cases(RANDOM_CASES, random_case);
 	printf("holes by moves:");
 	for (uint32_t i = 0; i <= RUNNING + 1; i++)
 		printf(" %u", opened[i]);
@@ -608,7 +380,7 @@ static bool job_start(uint32_t j)
 	for (uint32_t i = 0; i < job->count; i++)
 		job->members[i] = (struct frond_member){
 			.pod = {8, j * JOB_MAX + i + 1}, .rank = i, .gpus = gpus, .pinned_slot = FROND_NONE};
-	job->ask = ask_of(0, 0, MODE_REQUIRED);
+	job->ask = ask_for(members, 0, 0, MODE_REQUIRED);
 	job->ask.members = job->members;
 	job->ask.count = job->count;
 	job->ask.strategy = (enum strategy)below(3);
@@ -643,7 +415,7 @@ static void random_large_case(void)
 	for (uint32_t j = 0; j < JOBS; j++)
 		if (jobs[j].count > 0 && percent(40))
 			job_stop(j);
-	struct ask ask = ask_of(1 + below(6), 4 + 4 * below(2), MODE_REQUIRED);
+	struct ask ask = ask_for(members, 1 + below(6), 4 + 4 * below(2), MODE_REQUIRED);
 	dig(&ask, MOVES_MAX, FROND_OK);
 	opened[min_u32(out.count, RUNNING + 1)]++;
 	exact += out.count > 0 && out.count == out.lower_bound;
@@ -658,19 +430,14 @@ static void random_large_case(void)
 		if (jobs[j].count == 0)
 			continue;
 		TEST_ASSERT_TRUE(place_rule_of(rig->core.work, &jobs[j].ask, &answer));
-		TEST_ASSERT_TRUE(rule_met(&answer, slot, jobs[j].count));
+		TEST_ASSERT_TRUE(rule_met(&answer, brute.gbps, slot, jobs[j].count));
 	}
 }
 
 static void random_large_clusters_stay_valid(void)
 {
 	memset(opened, 0, sizeof opened);
-	for (uint64_t seed = 1; seed <= 300; seed++) {
-		dice = seed;
-		random_seed = seed;
-		random_large_case();
-	}
-	random_seed = 0;
+	random_cases(300, random_large_case);
 	printf("24 nodes, holes by moves:");
 	for (uint32_t i = 0; i <= RUNNING + 1; i++)
 		printf(" %u", opened[i]);

@@ -310,8 +310,12 @@ static void do_pod_put(void)
 		return;
 	}
 	moved += mine->hold != FREE;
+	int before = mine->hold != FREE ? mine->gang : NOBODY;
+	struct model_gang kept = before != NOBODY ? m.gang[before] : (struct model_gang){.min_member = 1};
 	if (mine->hold != FREE)
-		model_release(pod); /* the last one takes its gang with it, and makes it anew */
+		model_release(pod);
+	if (gang != NOBODY && gang == before)
+		m.gang[gang] = kept; /* nobody has left: what the gang was promised stays */
 	model_enter(pod, BOUND, slot, gpus, listed ? mask : 0, gang);
 	m.pod[pod].named = named;
 }

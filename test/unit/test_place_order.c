@@ -100,6 +100,22 @@ static void test_a_whole_leaf_counts_more_than_a_whole_node(void)
 	expect(4, CONSOLIDATED, "d a b"); /* a would be used up, but its leaf is whole; l2 is worn already */
 }
 
+static void test_inside_a_leaf_links_come_before_what_is_left_over(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {model: A100-SXM}\n"
+		"spines:\n"
+		"- {name: s, leaves: [{name: l, nodes: [a, b, d]}]}\n"
+		"nodes:\n"
+		"- {name: b, model: H100-SXM}\n"
+		"- {name: d, model: DGX-1V}\n",
+		"");
+	occupy(c, "d", 0x3f);
+	expect(2, "", "b a d"); /* 450, 300 and 50 GB/s; d would be used up */
+	expect(1, "", "d a b"); /* one GPU has no links: the fewest left over, then the position */
+}
+
 static void test_nodes_that_are_closed_full_or_sick_have_no_place(void)
 {
 	cluster("spine:1 leaf:1 node:6 gpu:8", "");
@@ -263,6 +279,7 @@ int main(void)
 	RUN_TEST(test_all_nodes_in_fabric_order_when_nothing_tells_them_apart);
 	RUN_TEST(test_what_breaks_up_least_comes_first);
 	RUN_TEST(test_a_whole_leaf_counts_more_than_a_whole_node);
+	RUN_TEST(test_inside_a_leaf_links_come_before_what_is_left_over);
 	RUN_TEST(test_nodes_that_are_closed_full_or_sick_have_no_place);
 	RUN_TEST(test_the_preferred_domain_comes_first_and_the_rest_behind_it);
 	RUN_TEST(test_latency_sensitive_looks_for_most_free);

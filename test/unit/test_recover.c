@@ -1,154 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/check.h"
 #include "core/recover.h"
-#include "dice.h"
+#include "rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unity.h>
+enum { MOVES_MAX = 2048, RANDOM_CASES = 3000 };
 
-/* ---- a cluster on the core's own interface -------------------------------------------------------------------------- */
+static struct recover_work work;
 
-enum { TEXT = 1 << 16, MOVES_MAX = 2048, RANDOM_CASES = 3000 };
-
-struct rig {
-	struct core core;
-	struct recover_work work;
-	uint32_t pods; /* made so far */
-	char before[TEXT], after[TEXT];
-	struct ask defaults;
-};
-
-static struct rig *rig;
-static void *rig_memory; /* of the rig in hand; kept for the next one when it is large enough */
-static uint64_t rig_bytes;
-static uint64_t random_seed; /* of the random case in hand; 0: none */
-
-void setUp(void)
+static void rig_extend(struct arena *arena, const struct frond_limits *limits)
 {
-	random_seed = 0;
-}
-
-void tearDown(void)
-{
-	if (random_seed != 0)
-		printf("failed with seed %llu\n", (unsigned long long)random_seed);
-}
-
-static void lay_out(struct arena *arena, const struct frond_limits *limits)
-{
-	core_layout(&rig->core, arena, limits);
-	recover_layout(&rig->work, arena, limits->nodes, limits->pods);
-}
-
-/* All nodes have the same GPUs, every pair of them linked alike. */
-static void rig_make(uint32_t spines, uint32_t leaves, uint32_t nodes, uint32_t gpus)
-{
-	struct frond_limits limits = {
-		.nodes = spines * leaves * nodes, .pods = spines * leaves * nodes * 8 + 8, .table_bytes = 1 << 18};
-	struct arena arena = {.base = NULL};
-	if (rig == NULL)
-		rig = malloc(sizeof *rig);
-	TEST_ASSERT_NOT_NULL(rig);
-	memset(rig, 0, sizeof *rig);
-	lay_out(&arena, &limits);
-	if (arena.used > rig_bytes) {
-		free(rig_memory);
-		rig_bytes = (arena.used + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-		rig_memory = aligned_alloc(ARENA_ALIGN, rig_bytes);
-		TEST_ASSERT_NOT_NULL(rig_memory);
-	}
-	memset(rig_memory, 0, arena.used);
-	arena = (struct arena){.base = rig_memory};
-	lay_out(&arena, &limits);
-	rig->defaults = (struct ask){.only_slot = FROND_NONE, .domain_nvlink = FROND_NONE, .weight = WEIGHTS_TRAINING};
-
-	struct topology topology = {.gpus = gpus};
-	for (uint32_t i = 0; i < gpus; i++) {
-		topology.numa[i] = i >= gpus / 2;
-		for (uint32_t j = 0; j < gpus; j++)
-			topology.link_gbps[i][j] = i == j ? 0 : 450;
-	}
-	uint32_t id;
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_topology(&rig->core, &topology, &id));
-	struct fabric *fabric = &rig->core.fabric;
-	fabric->spine_count = spines;
-	fabric->leaf_count = spines * leaves;
-	for (uint32_t slot = 0; slot < limits.nodes; slot++) {
-		core_node_put(&rig->core, slot, &(struct node){.gpus = (uint8_t)gpus, .topology = (uint16_t)id});
-		fabric->order[slot] = fabric->position[slot] = slot;
-		fabric->leaf_of[slot] = slot / nodes;
-		fabric->domain_of[slot] = FROND_NONE;
-	}
-	fabric->node_count = limits.nodes;
-	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
-		fabric->leaf_start[leaf + 1] = (leaf + 1) * nodes;
-		fabric->leaf_spine[leaf] = leaf / leaves;
-		fabric->leaf_uplink[leaf] = 0;
-	}
-	for (uint32_t spine = 0; spine < spines; spine++) {
-		fabric->spine_start[spine + 1] = (spine + 1) * leaves;
-		fabric->spine_core[spine] = 0;
-	}
-	fabric_settle(fabric, rig->core.nodes);
-}
-
-static void node_flags(uint32_t slot, uint32_t flags, uint32_t unhealthy)
-{
-	struct node node = rig->core.nodes[slot];
-	node.flags = (uint8_t)flags;
-	node.unhealthy = (uint16_t)unhealthy;
-	core_node_put(&rig->core, slot, &node);
-}
-
-static struct frond_key gang_key(uint32_t gang)
-{
-	return (struct frond_key){7, gang};
-}
-
-static uint32_t gang_id(uint32_t gang)
-{
-	return gangs_find(&rig->core.gangs, gang_key(gang));
-}
-
-/* A bound pod with the lowest free GPUs of a node; gang 0: in none. */
-static struct frond_key bind(uint32_t gang, uint32_t rank, uint32_t slot, uint32_t gpus)
-{
-	struct core_pod pod = {.pod = {1, ++rig->pods},
-			       .gang = gang == 0 ? (struct frond_key){0, 0} : gang_key(gang),
-			       .slot = slot,
-			       .mask = bits_lowest(node_free_mask(&rig->core.nodes[slot]), gpus),
-			       .label = FROND_NONE,
-			       .rank = rank};
-	bool joined;
-	uint32_t dropped;
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_pod_put(&rig->core, &pod, &joined, &dropped));
-	return pod.pod;
-}
-
-static void promise(uint32_t gang, uint32_t min_member, int32_t priority, const struct terms *terms)
-{
-	gangs_promise(&rig->core.gangs, gang_id(gang), min_member, priority, 0);
-	gangs_terms(&rig->core.gangs, gang_id(gang), terms);
-}
-
-static void look(char *text)
-{
-	char broken[FROND_TEXT_MAX] = "";
-	struct out out = {.text = broken, .cap = sizeof broken};
-	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, core_check(&rig->core, &out), broken);
-	out = (struct out){.text = text, .cap = TEXT};
-	core_dump(&rig->core, &out);
-	TEST_ASSERT_EQUAL_UINT32(0, rig->core.undo.depth);
-	TEST_ASSERT_EQUAL_UINT64(0, rig->core.undo.used);
-}
-
-static int rig_end(void)
-{
-	free(rig_memory);
-	free(rig);
-	return UNITY_END();
+	recover_layout(&work, arena, limits->nodes, limits->pods);
 }
 
 static struct frond_moves out;
@@ -156,15 +16,10 @@ static struct frond_move moves[MOVES_MAX];
 
 static void recover_gang(uint32_t gang, uint32_t cap, int32_t code)
 {
-	bool small = rig->core.node_cap < 512; /* the dump of a large cluster is slow */
-	if (small)
-		look(rig->before);
+	rig_remember();
 	TEST_ASSERT_EQUAL_INT32(code,
-				recover(&rig->work, &rig->core, gang_id(gang), &rig->defaults, NULL, &out, moves, cap));
-	if (small) {
-		look(rig->after);
-		TEST_ASSERT_EQUAL_STRING(rig->before, rig->after);
-	}
+				recover(&work, &rig->core, gang_id(gang), &rig->defaults, NULL, &out, moves, cap));
+	rig_unchanged();
 	TEST_ASSERT_LESS_OR_EQUAL_UINT32(out.count, out.lower_bound);
 }
 
@@ -299,6 +154,24 @@ static void move_gang_moves_no_more_than_it_must(void)
 	TEST_ASSERT_EQUAL_UINT32(5, moves[1].to);
 }
 
+/* One of two is lost in each leaf, and each has room for all four: three moves either way. */
+static void of_spans_with_equal_moves_the_best_by_spec_3_4_wins(void)
+{
+	for (uint32_t crowded = 0; crowded < 2; crowded++) {
+		rig_make(1, 2, 6, 8);
+		struct terms terms = terms_of(RECOVERY_MOVE_GANG, MODE_REQUIRED, STRATEGY_CONSOLIDATED);
+		gang_on(1, (uint32_t[]){0, 1, 6, 7}, 4, 8, RECOVERY_MOVE_GANG, MODE_REQUIRED);
+		promise(1, 4, 0, &terms);
+		bind(0, FROND_NONE, crowded * 6 + 5, 8); /* this leaf has less left over afterwards */
+		node_flags(1, FROND_NODE_DOWN, 0);
+		node_flags(7, FROND_NODE_DOWN, 0);
+		recover_gang(1, MOVES_MAX, FROND_OK);
+		expect(FROND_PLACED, 3, 3);
+		for (uint32_t i = 0; i < out.count; i++)
+			TEST_ASSERT_EQUAL_UINT32(crowded, moves[i].to / 6);
+	}
+}
+
 static void move_gang_over_spines(void)
 {
 	rig_make(3, 2, 1, 8);
@@ -366,12 +239,16 @@ static void large_gang(uint32_t leaf_nodes_each, uint32_t failures, uint32_t apa
 	gang_on(1, slots, 1024, 8, RECOVERY_MOVE_GANG, MODE_PREFERRED);
 	for (uint32_t i = 0; i < failures; i++)
 		node_flags(slots[apart * i], FROND_NODE_DOWN, 0);
-	struct timespec from, to;
+	struct timespec from;
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	recover_gang(1, MOVES_MAX, FROND_OK);
-	clock_gettime(CLOCK_MONOTONIC, &to);
-	printf("%u failures of 1024 on 10000 nodes: %ld us, %u moves\n", failures,
-	       (long)((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000), out.count);
+	printf("%u failures of 1024 on 10000 nodes: %ld us, %u moves\n", failures, micros_since(&from), out.count);
+}
+
+static void a_large_gang_that_loses_everybody_goes_elsewhere(void)
+{
+	large_gang(32, 1024, 1);
+	expect(FROND_PLACED, 1024, 1024);
 }
 
 static void a_large_gang_moves_its_lost_members_only(void)
@@ -402,56 +279,12 @@ struct brute {
 
 static uint32_t brute_gbps; /* that the gang asks for */
 
-/* The rule, the slow way. */
-static bool rule_met(const struct answer *rule, const uint32_t *slot, uint32_t count)
-{
-	const struct fabric *fabric = &rig->core.fabric;
-	bool used[NODES] = {false}, leaf_used[NODES] = {false};
-	uint32_t nodes = 0, leaves = 0, spines = 0, runs = 0, first = NODES, last = 0;
-	for (uint32_t i = 0; i < count; i++)
-		used[slot[i]] = leaf_used[fabric->leaf_of[slot[i]]] = true;
-	for (uint32_t i = 0; i < NODES; i++)
-		nodes += used[i];
-	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
-		bool here = false;
-		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++) {
-			leaves += leaf_used[leaf];
-			here |= leaf_used[leaf];
-			runs += leaf_used[leaf] && (leaf == fabric->spine_start[spine] || !leaf_used[leaf - 1]);
-		}
-		spines += here;
-		first = here && first == NODES ? spine : first;
-		last = here ? spine : last;
-	}
-	bool one_domain = fabric->domain_of[slot[0]] != FROND_NONE, slow = false;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t uplink = fabric->leaf_uplink[fabric->leaf_of[slot[i]]];
-		one_domain &= fabric->domain_of[slot[i]] == fabric->domain_of[slot[0]];
-		slow |= uplink != 0 && uplink < brute_gbps;
-	}
-	if (slow && leaves > 1)
-		return false;
-	switch (rule->plan.rule) {
-	case FROND_RULE_SINGLE_NODE:
-		return nodes == 1;
-	case FROND_RULE_NVLINK_DOMAIN:
-		return one_domain;
-	case FROND_RULE_SAME_LEAF:
-	case FROND_RULE_COMPLETE_LEAF:
-		return leaves == 1;
-	case FROND_RULE_ADJACENT_LEAVES:
-		return spines == 1 && runs == 1 && leaves <= rule->need_leaves;
-	default:
-		return spines <= rule->need_spines && last - first + 1 == spines && runs == spines;
-	}
-}
-
 /* The fewest moves from member i on; GANG + 1: none. */
 static uint32_t fewest(struct brute *brute, uint32_t i, uint32_t so_far)
 {
 	uint32_t best = GANG + 1;
 	if (i == brute->count)
-		return rule_met(brute->rule, brute->slot, brute->count) ? so_far : best;
+		return rule_met(brute->rule, brute_gbps, brute->slot, brute->count) ? so_far : best;
 	uint32_t home = brute->slot[i];
 	if (!brute->lost[i])
 		best = fewest(brute, i + 1, so_far);
@@ -470,6 +303,53 @@ static uint32_t fewest(struct brute *brute, uint32_t i, uint32_t so_far)
 	return best;
 }
 
+static uint32_t rivals; /* choices with as many moves as the one that was made, which the planner could place */
+
+/* The plan with the rule met when these ranks move and the others stay. */
+static bool plan_without(const struct terms *terms, const struct brute *brute, uint32_t moving, struct answer *answer)
+{
+	const struct entry *entries = rig->core.ledger.entries;
+	struct frond_member members[GANG];
+	struct frond_place places[GANG];
+	struct ask ask = ask_for(members, brute->count, brute->size, MODE_REQUIRED);
+	uint32_t label, at = rig->core.gangs.gangs[gang_id(1)].first;
+	ask.strategy = terms->strategy;
+	ask.latency_sensitive = terms->latency_sensitive;
+	ask.bandwidth_gbps = terms->bandwidth_gbps;
+	for (; at != FROND_NONE; at = entries[at].gang_next) {
+		struct frond_member *member = &members[entries[at].rank];
+		member->pod = entries[at].pod;
+		member->pinned_slot = moving >> member->rank & 1 ? FROND_NONE : entries[at].slot;
+	}
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_what_if(&rig->core));
+	for (uint32_t rank = 0; rank < brute->count; rank++)
+		if (moving >> rank & 1)
+			TEST_ASSERT_EQUAL_INT32(FROND_OK, core_release(&rig->core, members[rank].pod, &label));
+	place_gang(rig->core.work, &ask, answer, places);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_undo(&rig->core));
+	return answer->plan.outcome == FROND_PLACED;
+}
+
+/* No other choice of as many members is better by spec 3.4. */
+static void expect_best(const struct terms *terms, const struct brute *brute)
+{
+	struct ask ask = {.strategy = terms->strategy, .latency_sensitive = terms->latency_sensitive};
+	struct answer made, other;
+	uint32_t moved = 0, lost = 0;
+	for (uint32_t i = 0; i < out.count; i++)
+		moved |= 1u << moves[i].rank;
+	for (uint32_t rank = 0; rank < brute->count; rank++)
+		lost |= (uint32_t)brute->lost[rank] << rank;
+	TEST_ASSERT_TRUE(plan_without(terms, brute, moved, &made));
+	for (uint32_t rival = 0; rival < 1u << brute->count; rival++) {
+		if ((lost & ~rival) != 0 || bits_count(rival) != out.count || rival == moved ||
+		    !plan_without(terms, brute, rival, &other))
+			continue;
+		rivals++;
+		TEST_ASSERT_LESS_OR_EQUAL_INT_MESSAGE(0, answer_compare(&ask, &made, &other), "a rival is better");
+	}
+}
+
 static void random_case(void)
 {
 	static const uint32_t SHAPES[][3] = {{1, 2, 3}, {1, 3, 2}, {1, 6, 1}, {2, 3, 1},
@@ -482,18 +362,7 @@ static void random_case(void)
 	struct frond_place places[GANG];
 	terms.latency_sensitive = percent(25);
 	terms.bandwidth_gbps = brute_gbps = percent(25) ? 200 : 0;
-	struct fabric *fabric = &rig->core.fabric;
-	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
-		fabric->leaf_uplink[leaf] = percent(25) ? 100 : 0;
-		uint32_t first = fabric->leaf_start[leaf], even = FROND_NONE, odd = FROND_NONE;
-		for (uint32_t at = first; at < fabric->leaf_start[leaf + 1]; at++) { /* two domains, interleaved */
-			uint32_t *domain = (at - first) % 2 == 0 ? &even : &odd;
-			if (*domain == FROND_NONE && percent(70))
-				*domain = fabric->domain_count++;
-			fabric->domain_of[at] = *domain;
-		}
-	}
-	fabric_settle(fabric, rig->core.nodes);
+	rig_shuffle_fabric();
 	for (uint32_t rank = 0; rank < brute.count; rank++)
 		members[rank] = (struct frond_member){
 			.pod = {9, rank + 1}, .rank = rank, .gpus = brute.size, .pinned_slot = FROND_NONE};
@@ -544,7 +413,9 @@ static void random_case(void)
 		TEST_ASSERT_EQUAL_UINT32(slot[moves[i].rank], moves[i].from);
 		slot[moves[i].rank] = moves[i].to;
 	}
-	TEST_ASSERT_TRUE(least > GANG || rule_met(&answer, slot, brute.count));
+	TEST_ASSERT_TRUE(least > GANG || rule_met(&answer, brute_gbps, slot, brute.count));
+	if (least <= GANG)
+		expect_best(&terms, &brute);
 }
 
 /* Mixed sizes go by first fit, so brute force may know better; but every move is valid and the rule holds. */
@@ -597,27 +468,19 @@ static void random_mixed_case(void)
 		free[moves[i].to] -= members[moves[i].rank].gpus;
 	}
 	TEST_ASSERT_TRUE(place_rule_of(rig->core.work, &ask, &answer));
-	TEST_ASSERT_TRUE(rule_met(&answer, slot, count));
+	TEST_ASSERT_TRUE(rule_met(&answer, brute_gbps, slot, count));
 }
 
 static void random_mixed_gangs_stay_valid(void)
 {
-	for (uint64_t seed = 1; seed <= RANDOM_CASES; seed++) {
-		dice = seed;
-		random_seed = seed;
-		random_mixed_case();
-	}
-	random_seed = 0;
+	random_cases(RANDOM_CASES, random_mixed_case);
 }
 
 static void random_gangs_move_as_little_as_brute_force(void)
 {
-	for (uint64_t seed = 1; seed <= RANDOM_CASES; seed++) {
-		dice = seed;
-		random_seed = seed;
-		random_case();
-	}
-	random_seed = 0;
+	random_cases(RANDOM_CASES, random_case);
+	printf("as many moves, but not better: %u\n", rivals);
+	TEST_ASSERT_GREATER_THAN_UINT32(0, rivals);
 }
 
 int main(void)
@@ -632,12 +495,14 @@ int main(void)
 	RUN_TEST(wait_does_nothing);
 	RUN_TEST(move_gang_takes_the_healthy_along);
 	RUN_TEST(move_gang_moves_no_more_than_it_must);
+	RUN_TEST(of_spans_with_equal_moves_the_best_by_spec_3_4_wins);
 	RUN_TEST(move_gang_over_spines);
 	RUN_TEST(move_gang_falls_back_to_replace);
 	RUN_TEST(mixed_sizes_move_a_small_member_out_of_the_way);
 	RUN_TEST(a_small_buffer_says_how_many);
 	RUN_TEST(a_large_gang_moves_its_lost_members_only);
 	RUN_TEST(a_large_gang_shifts_by_the_leaves_that_it_must);
+	RUN_TEST(a_large_gang_that_loses_everybody_goes_elsewhere);
 	RUN_TEST(random_mixed_gangs_stay_valid);
 	RUN_TEST(random_gangs_move_as_little_as_brute_force);
 	return rig_end();
