@@ -229,6 +229,18 @@ static uint32_t next_entry(const struct core *core, const struct frond_key *afte
 	return best;
 }
 
+static void dump_gang(const struct gang *gang, struct out *out)
+{
+	const struct terms *terms = &gang->terms;
+	out_printf(out, " gang %016" PRIx64 "%016" PRIx64 " state %d min %" PRIu32 " lost %" PRIu32 "%s", gang->key.hi,
+		   gang->key.lo, (int)gang_state(gang), gang->min_member, gang->lost, gang->gone ? " gone" : "");
+	out_printf(out, " priority %" PRId32 " deadline %" PRId64 " terms %u %u %u %u %" PRIu32 " %" PRIx64,
+		   gang->priority, gang->deadline_ms, (unsigned)terms->strategy, (unsigned)terms->mode,
+		   (unsigned)terms->recovery, (unsigned)terms->latency_sensitive, terms->bandwidth_gbps, terms->domain);
+	out_printf(out, " gpu %d %d %d %" PRIu32 " %" PRIx32, (int)terms->gpu.policy, (int)terms->gpu.mode,
+		   (int)terms->gpu.locality, terms->gpu.min_gbps, terms->gpu.prefer);
+}
+
 void core_dump(struct core *core, struct out *out)
 {
 	const struct fabric *fabric = &core->fabric;
@@ -263,11 +275,7 @@ void core_dump(struct core *core, struct out *out)
 		if (entry->rank != FROND_NONE)
 			out_printf(out, " rank %" PRIu32, entry->rank);
 		if (entry->gang != FROND_NONE) {
-			const struct gang *gang = &core->gangs.gangs[entry->gang];
-			out_printf(out,
-				   " gang %016" PRIx64 "%016" PRIx64 " state %d min %" PRIu32 " lost %" PRIu32 "%s",
-				   gang->key.hi, gang->key.lo, (int)gang_state(gang), gang->min_member, gang->lost,
-				   gang->gone ? " gone" : "");
+			dump_gang(&core->gangs.gangs[entry->gang], out);
 		}
 		out_printf(out, "\n");
 	}

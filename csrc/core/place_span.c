@@ -551,6 +551,7 @@ static bool span_domain(struct place_work *work)
 	struct best best = {.found = false};
 	struct pick pick = {0};
 	uint32_t winner = FROND_NONE, next = 0; /* domains are numbered in order: a lower one has been seen */
+	uint32_t best_use = 0;                  /* step 3: members on the fullest node, or nodes; all else is equal */
 	forget(work);
 	for (uint32_t at = item_start(work, work->lo); work->lo < work->hi && at < item_end(work, work->hi - 1); at++) {
 		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
@@ -570,10 +571,12 @@ static bool span_domain(struct place_work *work)
 		run.nodes = UINT32_MAX;
 		run_measure(work, &run, item, item + 1);
 		run_walk(work, &run, item, item + 1);
-		bool fuller = best.found && work->best.found && work->best.per_node != best.per_node;
-		if (work->best.found &&
-		    (!best.found || (fuller ? work->best.per_node < best.per_node
-					    : place_compare(work, &work->best.gain, &best.gain) < 0))) {
+		uint32_t use = work->ask->strategy == STRATEGY_DISTRIBUTED ? work->per_node
+			       : place_shares(work)                        ? run.nodes
+									   : 0;
+		if (work->best.found && (!best.found || use < best_use ||
+					 (use == best_use && place_compare(work, &work->best.gain, &best.gain) < 0))) {
+			best_use = use;
 			best = work->best;
 			pick = work->picks[0];
 			winner = work->domain;

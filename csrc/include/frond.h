@@ -244,7 +244,7 @@ struct frond_victims {    /* what has to go; compared in this order, lower first
 };
 
 struct frond_stats {
-	uint64_t generation; /* grows with every change */
+	uint64_t generation; /* grows with every change that plan() can see */
 	uint32_t nodes, nodes_without_leaf, leaves, spines;
 	uint32_t gpus, gpus_unhealthy, gpus_reserved, gpus_bound, gpus_by_count, gpus_free;
 	uint32_t pods, gangs;

@@ -492,6 +492,10 @@ static void make_failures(struct chance *chance, struct instance *instance)
 		int gpu = chance_percent(chance, 30) ? chance_below(chance, instance->fabric.nodes[n].gpus) : -1;
 		instance->failures[instance->failure_count++] = (struct failure){n, gpu};
 	}
+	/* Only nodes without GPUs were drawn; a question without a failure is none, so any node fails as a whole. */
+	if (instance->failure_count == 0)
+		instance->failures[instance->failure_count++] =
+			(struct failure){chance_below(chance, instance->fabric.node_count), -1};
 }
 
 enum { DEFRAG_NODES = 6, DEFRAG_MEMBERS = 6 };

@@ -64,6 +64,9 @@ static void test_the_place_with_most_room_is_named_wherever_it_is(void)
 	expect(5, 8, "", "needs 5 nodes in 2 adjacent spines; best run spine-1..spine-2 has 1 free (7 nodes in use)");
 	cordon(c, "node-8");
 	expect(2, 8, "", "needs 2 nodes in one complete leaf; best leaf-1 has 0 free (2 nodes in use)");
+	node_flags(c, "node-8", 0);
+	occupy(c, "node-8", 0x01);
+	expect(1, 8, "", "needs 1 node with 8 free GPUs; best node-8 has 7 free GPUs (node-8 in use)");
 }
 
 static void test_a_leaf_in_between_without_room_is_named(void)
