@@ -625,18 +625,19 @@ static struct ask defaults_of(const struct frond_engine *engine)
 	return ask;
 }
 
-static int32_t tell_moves(int32_t code, const struct frond_moves *moves, const char *purpose, struct out *writer,
-			  uint32_t *len)
+/* "2 moves make room", "1 move makes room" */
+static int32_t tell_moves(int32_t code, const struct frond_moves *moves, const char *verb, const char *object,
+			  struct out *writer, uint32_t *len)
 {
 	if (code != FROND_OK)
 		return code;
 	if (moves->outcome != FROND_PLACED)
-		out_printf(writer, "no set of moves %s", purpose);
+		out_printf(writer, "no moves %s %s", verb, object);
 	else if (moves->count == 0)
 		out_printf(writer, "nothing has to move");
 	else
-		out_printf(writer, "%" PRIu32 " move%s %s%s; fewer than %" PRIu32 " are not possible", moves->count,
-			   moves->count == 1 ? "" : "s", purpose,
+		out_printf(writer, "%" PRIu32 " move%s %s%s %s%s; fewer than %" PRIu32 " are not possible",
+			   moves->count, moves->count == 1 ? "" : "s", verb, moves->count == 1 ? "s" : "", object,
 			   moves->flags & FROND_PLAN_RELAXED ? " with the rule relaxed" : "", moves->lower_bound);
 	return out_finish(writer, len);
 }
@@ -655,7 +656,7 @@ static int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, c
 	tree_find_hash(&engine->tree, &engine->core.fabric, engine->core.gangs.gangs[id].terms.domain,
 		       &defaults.domain_first, &defaults.domain_end, &defaults.domain_nvlink);
 	int32_t code = recover(&engine->recover, &engine->core, id, &defaults, room, out, moves, cap);
-	return tell_moves(code, out, "repair the gang", &writer, len);
+	return tell_moves(code, out, "repair", "the gang", &writer, len);
 }
 
 /* Reads a request for which others shall make room. FROND_OK with *refused: the sentence is in text. */
@@ -691,7 +692,7 @@ static int32_t abi_defrag(frond_engine *engine, const struct frond_request *requ
 	}
 	struct ask defaults = defaults_of(engine);
 	code = defrag(&engine->defrag, &engine->core, &asked.ask, &defaults, out, moves, cap);
-	return tell_moves(code, out, "make room", &writer, len);
+	return tell_moves(code, out, "make", "room", &writer, len);
 }
 
 static int32_t abi_victims(frond_engine *engine, const struct frond_request *request,
