@@ -21,6 +21,7 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	work->sum = arena_raw(arena, items, sizeof *work->sum);
 	work->picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->picks);
 	work->frames = arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->frames);
+	work->choices = arena_take(arena, CHOICES, sizeof *work->choices);
 	work->view = arena_raw(arena, FABRIC_SPINES(nodes), sizeof *work->view);
 	work->alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->alike_seen);
 	work->list = arena_raw(arena, items, sizeof *work->list);

@@ -18,16 +18,36 @@ static struct gpu_wish wish_on(const struct place_work *work, uint32_t slot)
 	return wish;
 }
 
+/* The table answers the common question at once; a search for a claim is remembered, because nodes look alike. */
+uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t free, uint32_t held, uint32_t gpus)
+{
+	uint32_t topology = work->nodes[slot].topology;
+	struct gpu_wish wish = wish_on(work, slot);
+	bool plain = wish.policy == GPU_CONTIGUOUS && wish.locality == GPU_ANYWHERE && wish.min_gbps == 0 &&
+		     wish.mode == MODE_PREFERRED;
+	if (plain)
+		return gpuset_choose(work->sets[topology], &wish, free, held, gpus);
+	struct choice *kept = &work->choices[(free * 31 + held * 7 + gpus * 131 + topology) % CHOICES];
+	if (kept->plan != work->plan || kept->topology != topology || kept->free != free || kept->held != held ||
+	    kept->count != gpus || kept->prefer != wish.prefer)
+		*kept = (struct choice){.plan = work->plan,
+					.prefer = wish.prefer,
+					.topology = (uint16_t)topology,
+					.free = (uint16_t)free,
+					.held = (uint16_t)held,
+					.count = (uint16_t)gpus,
+					.set = (uint16_t)gpuset_choose(work->sets[topology], &wish, free, held, gpus)};
+	return kept->set;
+}
+
 /* Members that choose GPUs of these one after the other until one finds no set. */
 static uint32_t fits(const struct place_work *work, uint32_t slot, uint32_t free, uint32_t held, uint32_t count)
 {
 	uint32_t most = count / work->size;
 	if (!work->constrained)
 		return most;
-	struct gpuset *set = work->sets[work->nodes[slot].topology];
-	struct gpu_wish wish = wish_on(work, slot);
 	for (uint32_t members = 0; members < most; members++) {
-		uint32_t chosen = gpuset_choose(set, &wish, free, held, work->size);
+		uint32_t chosen = place_choose(work, slot, free, held, work->size);
 		if (chosen == 0)
 			return members;
 		free &= ~chosen;
@@ -257,9 +277,7 @@ uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t g
 {
 	uint32_t slot = work->fabric->order[position], taken = work->taken[position];
 	const struct node *node = &work->nodes[slot];
-	struct gpu_wish wish = wish_on(work, slot);
-	return gpuset_choose(work->sets[node->topology], &wish, node_free_mask(node) & ~taken, node->held | taken,
-			     gpus);
+	return place_choose(work, slot, node_free_mask(node) & ~taken, node->held | taken, gpus);
 }
 
 /* Every pair of its GPUs has the same bandwidth: which set it is does not matter for step 4. */

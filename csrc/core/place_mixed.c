@@ -53,8 +53,7 @@ static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t si
 		return 0;
 	if (today)
 		return place_gpus(work, at, size);
-	return work->constrained ? gpuset_choose(work->sets[node->topology], &work->ask->gpu,
-						 bits_first(node->gpus) & ~taken, taken, size)
+	return work->constrained ? place_choose(work, slot, bits_first(node->gpus) & ~taken, taken, size)
 				 : bits_lowest(bits_first(node->gpus) & ~taken, size);
 }
 

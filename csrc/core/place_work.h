@@ -10,12 +10,18 @@
 
 #include "core/place.h"
 
-#define SCORES 512u /* leaf scores that are remembered during a plan */
+#define SCORES  512u /* leaf scores that are remembered during a plan */
+#define CHOICES 512u /* GPU sets likewise */
 
 #define GAIN_NONE                                                                                                      \
 	{                                                                                                              \
 		.worst = UINT32_MAX                                                                                    \
 	}
+
+struct choice { /* a GPU set that a claim made us look for */
+	uint32_t plan, prefer;
+	uint16_t topology, free, held, count, set;
+};
 
 struct frame {              /* an item that the candidate in hand uses */
 	uint32_t at;        /* item */
@@ -120,7 +126,8 @@ struct place_work {
 		uint32_t plan, free, used, total, gpus;
 		uint32_t value;
 	} scores[SCORES];
-	uint32_t plan; /* number of the present one */
+	struct choice *choices; /* by what was free */
+	uint32_t plan;          /* number of the present one */
 	/* the GPUs that were chosen last */
 	uint32_t chosen_topology, chosen_free, chosen_mask;
 	uint64_t chosen_ring;
@@ -149,6 +156,8 @@ int place_compare_extents(const struct ask *ask, const struct extent *a, const s
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b);
 /* Computes the weighted score of a leaf for a member of a gang that takes so many of its GPUs, and remembers it. */
 uint64_t place_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total, uint32_t gpus);
+/* What a member of the gang would choose on a node of this kind; 0: no set is allowed. */
+uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t free, uint32_t held, uint32_t gpus);
 /* GPUs for a member of `gpus` on a node after those in taken[]; 0: none is allowed. */
 uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t gpus);
 /* The bottleneck of the GPUs that the next member on this node would get; 0 for members of one GPU. */
