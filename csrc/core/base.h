@@ -84,6 +84,11 @@ static inline bool key_equal(struct frond_key a, struct frond_key b)
 	return a.hi == b.hi && a.lo == b.lo;
 }
 
+static inline bool key_before(struct frond_key a, struct frond_key b)
+{
+	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
+}
+
 static inline bool key_zero(struct frond_key key)
 {
 	return key.hi == 0 && key.lo == 0;

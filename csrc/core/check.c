@@ -217,14 +217,10 @@ static uint32_t next_entry(const struct core *core, const struct frond_key *afte
 		if (entry->hold == HOLD_FREE)
 			continue;
 		struct frond_key key = entry->pod;
-		if (after != NULL && (key.hi < after->hi || (key.hi == after->hi && key.lo <= after->lo)))
+		if (after != NULL && !key_before(*after, key))
 			continue;
-		if (best != FROND_NONE) {
-			struct frond_key other = core->ledger.entries[best].pod;
-			if (key.hi > other.hi || (key.hi == other.hi && key.lo > other.lo))
-				continue;
-		}
-		best = at;
+		if (best == FROND_NONE || key_before(key, core->ledger.entries[best].pod))
+			best = at;
 	}
 	return best;
 }

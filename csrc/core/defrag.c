@@ -12,6 +12,8 @@
  */
 #include "core/defrag.h"
 
+#include "core/sort.h"
+
 #define RATIO_ONE 720720u /* divisible by every number of GPUs in a node */
 
 void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes, uint32_t pods)
@@ -82,30 +84,10 @@ static uint32_t frees(const struct dig *dig, const struct entry *entry)
 
 /* ---- what a gang must keep -------------------------------------------------------------------------------------------- */
 
-static void sift(uint32_t *list, uint32_t root, uint32_t count)
+static bool lower(const void *context, uint32_t a, uint32_t b)
 {
-	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-		if (child + 1 < count && list[child] < list[child + 1])
-			child++;
-		if (list[root] >= list[child])
-			return;
-		uint32_t number = list[child];
-		list[child] = list[root];
-		list[root] = number;
-		root = child;
-	}
-}
-
-static void sort(uint32_t *list, uint32_t count)
-{
-	for (uint32_t root = count / 2; root > 0; root--)
-		sift(list, root - 1, count);
-	for (uint32_t end = count; end > 1; end--) {
-		uint32_t number = list[end - 1];
-		list[end - 1] = list[0];
-		list[0] = number;
-		sift(list, 0, end - 1);
-	}
+	(void)context;
+	return a < b;
 }
 
 struct use { /* what a gang on these positions uses; a node without a leaf counts as a leaf and a spine */
@@ -151,7 +133,7 @@ static struct use use_of(const struct fabric *fabric, const uint32_t *positions,
 /* Sorts the positions. */
 static bool shape_kept(const struct fabric *fabric, const struct shape *shape, uint32_t *positions, uint32_t count)
 {
-	sort(positions, count);
+	sort_ids(positions, count, lower, NULL);
 	struct use use = use_of(fabric, positions, count, shape->bandwidth_gbps);
 	if (use.leaves > 1 && use.slow)
 		return false; /* no gang crosses a slow link */
@@ -323,11 +305,6 @@ static uint32_t find_holes(struct dig *dig, struct hole *holes)
 
 /* ---- small clusters: every set of members --------------------------------------------------------------------------------- */
 
-static bool key_before(struct frond_key a, struct frond_key b)
-{
-	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
-}
-
 static bool mover_before(const struct dig *dig, const struct mover *a, const struct mover *b)
 {
 	struct frond_key key_a = dig->work->gangs[a->gang].key, key_b = dig->work->gangs[b->gang].key;
@@ -407,15 +384,6 @@ static bool shapes_kept(const struct search *search)
 	return true;
 }
 
-static uint64_t ring_of(const struct dig *dig, uint32_t slot, uint32_t mask)
-{
-	uint8_t order[FROND_GPUS_MAX];
-	uint64_t ring = 0;
-	for (uint32_t i = gpuset_ring(dig->core->sets[dig->core->nodes[slot].topology], mask, order); i-- > 0;)
-		ring = ring << 4 | order[i];
-	return ring;
-}
-
 /* A place for mover number i and those behind it, with room for the gang left. Depth: DEFRAG_DEPTH. */
 static bool settle(struct search *search, uint32_t i)
 {
@@ -436,7 +404,7 @@ static bool settle(struct search *search, uint32_t i)
 		if (mover->mask == 0)
 			continue;
 		mover->to = slot;
-		mover->ring = ring_of(dig, slot, mover->mask);
+		mover->ring = gpuset_ring_packed(dig->core->sets[dig->core->nodes[slot].topology], mover->mask);
 		if (i + 1 == search->moves && !shapes_kept(search))
 			continue;
 		undo_begin(&core->undo);

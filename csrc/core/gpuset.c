@@ -506,3 +506,12 @@ uint32_t gpuset_ring(const struct gpuset *table, uint32_t set, uint8_t order[FRO
 	}
 	return count;
 }
+
+uint64_t gpuset_ring_packed(const struct gpuset *table, uint32_t set)
+{
+	uint8_t order[FROND_GPUS_MAX];
+	uint64_t ring = 0;
+	for (uint32_t i = gpuset_ring(table, set, order); i-- > 0;)
+		ring = ring << 4 | order[i];
+	return ring;
+}

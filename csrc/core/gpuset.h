@@ -48,5 +48,7 @@ bool gpuset_uniform(const struct gpuset *table);
 /* The set in ring order: best bottleneck, largest sum of hops, from its lowest index, lexicographically smallest. A set
  * with GPUs that the topology does not have: ascending. Returns how many GPUs there are. */
 uint32_t gpuset_ring(const struct gpuset *table, uint32_t set, uint8_t order[FROND_GPUS_MAX]);
+/* The same as frond_place.ring holds it: four bits each, the first in the lowest. */
+uint64_t gpuset_ring_packed(const struct gpuset *table, uint32_t set);
 
 #endif

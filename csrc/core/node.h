@@ -54,6 +54,12 @@ static inline bool node_open(const struct node *node)
 	return node->present && node->flags == 0;
 }
 
+/* Its uplink is not under a floor; 0: no floor. */
+static inline bool node_fast(const struct node *node, uint32_t floor_gbps)
+{
+	return node->uplink_gbps == 0 || node->uplink_gbps >= floor_gbps;
+}
+
 /* Nobody holds a GPU of it. */
 static inline bool node_whole(const struct node *node)
 {

@@ -150,16 +150,6 @@ static void hand_out_ranks(struct place_work *work)
 	}
 }
 
-static uint64_t ring_of(const struct place_work *work, uint32_t slot, uint32_t mask)
-{
-	uint8_t order[FROND_GPUS_MAX];
-	uint32_t count = gpuset_ring(work->sets[work->nodes[slot].topology], mask, order);
-	uint64_t ring = 0;
-	for (uint32_t i = count; i-- > 0;)
-		ring = ring << 4 | order[i];
-	return ring;
-}
-
 /* Members of a node choose in rank order. Neighbours in rank mostly sit on nodes that look alike: the last answer is
  * kept. */
 static struct frond_place place_of(struct place_work *work, uint32_t position, uint32_t gpus)
@@ -171,7 +161,7 @@ static struct frond_place place_of(struct place_work *work, uint32_t position, u
 	if (!kept || node->topology != work->chosen_topology || free != work->chosen_free) {
 		work->chosen_mask = place_gpus(work, position, gpus);
 		assert(bits_count(work->chosen_mask) == gpus);
-		work->chosen_ring = ring_of(work, slot, work->chosen_mask);
+		work->chosen_ring = gpuset_ring_packed(work->sets[node->topology], work->chosen_mask);
 		work->chosen_topology = node->topology;
 		work->chosen_free = free;
 	}
@@ -200,7 +190,8 @@ static void hand_out_gpus(struct place_work *work, struct frond_place *places)
 		if (entry != FROND_NONE)
 			places[i].gpu_mask = work->ledger->entries[entry].mask;
 		if (places[i].gpu_mask != 0)
-			places[i].ring = ring_of(work, member->pinned_slot, places[i].gpu_mask);
+			places[i].ring = gpuset_ring_packed(work->sets[work->nodes[member->pinned_slot].topology],
+							    places[i].gpu_mask);
 	}
 }
 
@@ -487,33 +478,5 @@ void place_order(struct place_work *work, const struct ask *ask, struct answer *
 		if (!next_offer(work, taken.at, &taken, &work->frames[0]))
 			work->frames[0] = work->frames[--count];
 		sift_offers(work, 0, count, true);
-	}
-}
-
-/* ---- sorting -------------------------------------------------------------------------------------------------------- */
-
-static void sift(uint64_t *keys, uint32_t root, uint32_t count)
-{
-	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-		if (child + 1 < count && keys[child + 1] > keys[child])
-			child++;
-		if (keys[root] >= keys[child])
-			return;
-		uint64_t key = keys[root];
-		keys[root] = keys[child];
-		keys[child] = key;
-		root = child;
-	}
-}
-
-void sort_u64(uint64_t *keys, uint32_t count)
-{
-	for (uint32_t i = count / 2; i > 0; i--)
-		sift(keys, i - 1, count);
-	for (uint32_t end = count; end > 1; end--) {
-		uint64_t key = keys[0];
-		keys[0] = keys[end - 1];
-		keys[end - 1] = key;
-		sift(keys, 0, end - 1);
 	}
 }

@@ -56,11 +56,6 @@ static uint32_t fits(const struct place_work *work, uint32_t slot, uint32_t free
 	return most;
 }
 
-static bool fast_enough(const struct place_work *work, const struct node *node)
-{
-	return node->uplink_gbps == 0 || node->uplink_gbps >= work->ask->bandwidth_gbps;
-}
-
 static uint32_t leaf_gpus(const struct place_work *work, uint32_t position)
 {
 	uint32_t most = work->ask->max_gpus_per_leaf;
@@ -71,7 +66,7 @@ uint32_t place_node_cap(const struct place_work *work, uint32_t position)
 {
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
-	if (node->gpus < work->size || !fast_enough(work, node))
+	if (node->gpus < work->size || !node_fast(node, work->ask->bandwidth_gbps))
 		return 0;
 	uint32_t members = fits(work, slot, bits_first(node->gpus), 0, node->gpus);
 	if (work->ask->room != NULL)
@@ -85,9 +80,9 @@ uint32_t place_node_now(const struct place_work *work, uint32_t position)
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
 	uint32_t free = node_free_count(node), pinned = work->pin[position];
-	if (free < work->size || !node_open(node) || !fast_enough(work, node) || position < work->from ||
-	    position >= work->end || (ask->only_slot != FROND_NONE && ask->only_slot != slot) ||
-	    !place_in_domain(work, position))
+	if (free < work->size || !node_open(node) || !node_fast(node, work->ask->bandwidth_gbps) ||
+	    position < work->from || position >= work->end ||
+	    (ask->only_slot != FROND_NONE && ask->only_slot != slot) || !place_in_domain(work, position))
 		return 0;
 	uint32_t members = fits(work, slot, node_free_mask(node), node->held, free);
 	if (ask->room != NULL)

@@ -33,7 +33,7 @@ static uint32_t node_gpus(const struct place_work *work, uint32_t position, bool
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
 	const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[slot];
-	if ((node->uplink_gbps != 0 && node->uplink_gbps < ask->bandwidth_gbps) || (room != NULL && room->ever == 0))
+	if (!node_fast(node, ask->bandwidth_gbps) || (room != NULL && room->ever == 0))
 		return 0;
 	if (!today)
 		return node->gpus;

@@ -9,6 +9,7 @@
 #define FROND_CORE_PLACE_WORK_H
 
 #include "core/place.h"
+#include "core/sort.h"
 
 #define SCORES  512u /* leaf scores that are remembered during a plan */
 #define CHOICES 512u /* GPU sets likewise */
@@ -290,8 +291,5 @@ static inline bool place_pins_in_domain(const struct place_work *work)
 	}
 	return true;
 }
-
-/* Heap sort: no memory, same result everywhere. */
-void sort_u64(uint64_t *keys, uint32_t count);
 
 #endif

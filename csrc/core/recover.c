@@ -14,6 +14,8 @@
  */
 #include "core/recover.h"
 
+#include "core/sort.h"
+
 #define RECOVER_SPANS 64u   /* spans that the planner is asked about */
 #define RECOVER_TRIES 4096u /* choices of members that the planner is asked about */
 #define RECOVER_EXTRA 8u    /* healthy members in such a choice */
@@ -30,37 +32,12 @@ void roster_layout(struct roster *roster, struct arena *arena, uint32_t pods)
 	roster->entries = arena_raw(arena, roster->cap, sizeof *roster->entries);
 }
 
-static bool entry_before(const struct entry *a, const struct entry *b)
+static bool entry_before(const void *context, uint32_t a, uint32_t b)
 {
-	if (a->rank != b->rank)
-		return a->rank < b->rank; /* FROND_NONE is the highest */
-	return a->pod.hi != b->pod.hi ? a->pod.hi < b->pod.hi : a->pod.lo < b->pod.lo;
-}
-
-static void sift(uint32_t *list, const struct entry *entries, uint32_t root, uint32_t count)
-{
-	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-		if (child + 1 < count && entry_before(&entries[list[child]], &entries[list[child + 1]]))
-			child++;
-		if (!entry_before(&entries[list[root]], &entries[list[child]]))
-			return;
-		uint32_t entry = list[child];
-		list[child] = list[root];
-		list[root] = entry;
-		root = child;
-	}
-}
-
-static void sort_entries(uint32_t *list, const struct entry *entries, uint32_t count)
-{
-	for (uint32_t root = count / 2; root > 0; root--)
-		sift(list, entries, root - 1, count);
-	for (uint32_t end = count; end > 1; end--) {
-		uint32_t entry = list[end - 1];
-		list[end - 1] = list[0];
-		list[0] = entry;
-		sift(list, entries, 0, end - 1);
-	}
+	const struct entry *entries = context, *one = &entries[a], *other = &entries[b];
+	if (one->rank != other->rank)
+		return one->rank < other->rank; /* FROND_NONE is the highest */
+	return key_before(one->pod, other->pod);
 }
 
 int32_t roster_fill(struct roster *roster, const struct core *core, uint32_t gang)
@@ -71,7 +48,7 @@ int32_t roster_fill(struct roster *roster, const struct core *core, uint32_t gan
 		return FROND_LIMIT;
 	for (uint32_t at = core->gangs.gangs[gang].first; at != FROND_NONE; at = entries[at].gang_next)
 		roster->entries[roster->count++] = at;
-	sort_entries(roster->entries, entries, roster->count);
+	sort_ids(roster->entries, roster->count, entry_before, entries);
 	for (uint32_t i = 0; i < roster->count; i++) {
 		const struct entry *entry = &entries[roster->entries[i]];
 		roster->members[i] = (struct frond_member){
@@ -215,7 +192,7 @@ static uint32_t node_room(const struct view *view, uint32_t position)
 	const struct ask *ask = &view->ask;
 	uint32_t slot = view->fabric->order[position];
 	const struct node *node = &view->core->nodes[slot];
-	if (!node_open(node) || (node->uplink_gbps != 0 && node->uplink_gbps < ask->bandwidth_gbps))
+	if (!node_open(node) || !node_fast(node, ask->bandwidth_gbps))
 		return 0;
 	uint32_t room = node_free_count(node) / max_u32(view->size, 1);
 	return ask->room == NULL ? room : min_u32(room, min_u32(ask->room[slot].today, ask->room[slot].ever));

@@ -144,7 +144,7 @@ static uint32_t node_room(const struct hunt *hunt, uint32_t position)
 	const struct ask *ask = &hunt->ask;
 	uint32_t slot = hunt->fabric->order[position];
 	const struct node *node = &hunt->core->nodes[slot];
-	if (!node_open(node) || (node->uplink_gbps != 0 && node->uplink_gbps < ask->bandwidth_gbps) ||
+	if (!node_open(node) || !node_fast(node, ask->bandwidth_gbps) ||
 	    (ask->only_slot != FROND_NONE && ask->only_slot != slot))
 		return 0;
 	uint32_t room = (node_free_count(node) + hunt->work->freed[position]) / hunt->size;

@@ -35,11 +35,6 @@ struct choice {         /* who goes of a node */
 	uint32_t pods;  /* pods of the other units, by index */
 };
 
-static inline bool key_before(struct frond_key a, struct frond_key b)
-{
-	return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
-}
-
 /* ---- victims.c ------------------------------------------------------------------------------------------------------- */
 
 /* Below zero: a is cheaper. */

@@ -342,7 +342,7 @@ static uint64_t scan_ns(struct bench *bench, const uint64_t *words)
 }
 
 static void measure(struct bench *bench, const struct bench_case *one, uint32_t repeat, uint64_t *samples,
-		    const uint64_t *words, FILE *out, bool *slow)
+		    const uint64_t *words, FILE *out)
 {
 	if (one->prepare != NULL)
 		one->prepare(bench);
@@ -355,7 +355,6 @@ static void measure(struct bench *bench, const struct bench_case *one, uint32_t 
 	uint64_t median = samples[repeat / 2] / one->batch, scan = scan_ns(bench, words);
 	double ratio = (double)samples[repeat / 2] / one->batch / (double)scan;
 	bool over = median > one->most_ns;
-	*slow |= over;
 	fprintf(out, "| %s | %" PRIu32 " | %.3f | %.3f | %.3f | %s |\n", one->what, bench->nodes,
 		(double)median / 1000.0, ratio, (double)one->most_ns / 1000.0,
 		one->most_ns == 0 ? ""
@@ -421,7 +420,7 @@ static uint64_t resident(void)
 	return pages * 4096;
 }
 
-int32_t bench_run(const char *name, uint32_t nodes, uint32_t repeat, FILE *out, bool *slow, struct complaint *complaint)
+int32_t bench_run(const char *name, uint32_t nodes, uint32_t repeat, FILE *out, struct complaint *complaint)
 {
 	uint64_t *samples = calloc(repeat, sizeof *samples), *words = calloc(SCAN_WORDS, sizeof *words);
 	bool found = false;
@@ -442,7 +441,7 @@ int32_t bench_run(const char *name, uint32_t nodes, uint32_t repeat, FILE *out, 
 		if (bench == NULL)
 			code = FROND_BAD;
 		else
-			measure(bench, &cases[i], repeat, samples, words, out, slow);
+			measure(bench, &cases[i], repeat, samples, words, out);
 		if (bench != large)
 			bench_close(bench);
 	}

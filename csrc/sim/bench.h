@@ -11,9 +11,7 @@
 
 #include <stdio.h>
 
-/* Runs one case (NULL: all) on so many nodes and prints a line each. Returns FROND_OK, or FROND_BAD for an unknown case;
- * *slow: a case took longer than it may. */
-int32_t bench_run(const char *name, uint32_t nodes, uint32_t repeat, FILE *out, bool *slow,
-		  struct complaint *complaint);
+/* Runs one case (NULL: all) on so many nodes and prints a line each. Returns FROND_OK, or FROND_BAD for an unknown case. */
+int32_t bench_run(const char *name, uint32_t nodes, uint32_t repeat, FILE *out, struct complaint *complaint);
 
 #endif

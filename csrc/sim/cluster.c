@@ -346,8 +346,6 @@ static int32_t state_check(struct sim *sim, const char *name)
 	int32_t code = sim->abi->check(sim->engine, text, sizeof(text), &len);
 	if (code == FROND_OK)
 		return FROND_OK;
-	if (len >= sizeof(text))
-		len = 0; /* too long for the buffer: it holds nothing useful */
 	return complain(sim->complaint, 0, "the engine's check fails after %s: %.*s", name, (int)len, text);
 }
 

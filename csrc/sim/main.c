@@ -124,8 +124,7 @@ static int replay_verb(const struct options *options)
 static int bench_verb(const struct options *options)
 {
 	struct complaint complaint;
-	bool slow = false;
-	if (bench_run(options->bench_case, options->nodes, options->repeat, stdout, &slow, &complaint) != FROND_OK) {
+	if (bench_run(options->bench_case, options->nodes, options->repeat, stdout, &complaint) != FROND_OK) {
 		fprintf(stderr, "frond-sim: %s\n", complaint.text);
 		return EXIT_INPUT;
 	}

@@ -26,9 +26,4 @@ int32_t terms_read(const struct frond_engine *engine, const struct frond_request
 		   const struct frond_pair *annotations, const char *in, uint32_t in_len, struct wish *wish,
 		   struct terms *out, struct complaint *complaint);
 
-static inline bool span_inside(struct frond_span span, uint32_t len)
-{
-	return span.off <= len && span.len <= len - span.off;
-}
-
 #endif

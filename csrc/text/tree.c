@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/tree.h"
 
+#include "core/sort.h"
 #include "text/words.h"
 
 #include <inttypes.h>
@@ -142,65 +143,33 @@ static int compare_some(const struct tree *tree, uint32_t a, uint32_t b)
 }
 
 /* Two nodes of a leaf, or without one. */
-static int compare_slots(const struct tree *tree, uint32_t a, uint32_t b)
+static bool slot_before(const void *context, uint32_t a, uint32_t b)
 {
+	const struct tree *tree = context;
 	const struct tree_node *node = &tree->nodes[a], *other = &tree->nodes[b];
 	uint32_t in_file = tree->file_node[node->name], other_in_file = tree->file_node[other->name];
 	if (in_file != other_in_file)
-		return in_file < other_in_file ? -1 : 1;
+		return in_file < other_in_file;
 	int order = compare_some(tree, node->domain, other->domain);
-	return order != 0 ? order : compare_names(tree, node->name, other->name);
+	return (order != 0 ? order : compare_names(tree, node->name, other->name)) < 0;
 }
 
 /* Two leaves, by their numbers in the draft. */
-static int compare_leaves(const struct tree *tree, uint32_t a, uint32_t b)
+static bool leaf_before(const void *context, uint32_t a, uint32_t b)
 {
+	const struct tree *tree = context;
 	uint32_t leaf = tree->draft_leaf[a], other = tree->draft_leaf[b];
 	uint32_t spine = tree->parent[leaf], other_spine = tree->parent[other];
 	int order = 0;
 	if (spine != other_spine) {
 		uint32_t in_file = tree->file_spine[spine], other_in_file = tree->file_spine[other_spine];
 		if (in_file != other_in_file)
-			return in_file < other_in_file ? -1 : 1;
+			return in_file < other_in_file;
 		order = compare_some(tree, tree->core_of[spine], tree->core_of[other_spine]);
 		if (order == 0)
 			order = compare_names(tree, spine, other_spine);
 	}
-	return order != 0 ? order : compare_listed(tree, tree->file_leaf, leaf, other);
-}
-
-typedef int compare_fn(const struct tree *tree, uint32_t a, uint32_t b);
-
-static void sift(const struct tree *tree, compare_fn *compare, uint32_t *ids, uint32_t root, uint32_t count)
-{
-	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-		if (child + 1 < count && compare(tree, ids[child], ids[child + 1]) < 0)
-			child++;
-		if (compare(tree, ids[root], ids[child]) >= 0)
-			return;
-		uint32_t id = ids[root];
-		ids[root] = ids[child];
-		ids[child] = id;
-		root = child;
-	}
-}
-
-/* Mostly they are in order already: nodes arrive by name. */
-static void sort(const struct tree *tree, compare_fn *compare, uint32_t *ids, uint32_t count)
-{
-	uint32_t ordered = 1;
-	while (ordered < count && compare(tree, ids[ordered - 1], ids[ordered]) <= 0)
-		ordered++;
-	if (ordered >= count)
-		return;
-	for (uint32_t i = count / 2; i > 0; i--)
-		sift(tree, compare, ids, i - 1, count);
-	for (uint32_t end = count; end > 1; end--) {
-		uint32_t id = ids[0];
-		ids[0] = ids[end - 1];
-		ids[end - 1] = id;
-		sift(tree, compare, ids, 0, end - 1);
-	}
+	return (order != 0 ? order : compare_listed(tree, tree->file_leaf, leaf, other)) < 0;
 }
 
 /* ---- what forms a tree and what does not --------------------------------------------------------------------------- */
@@ -473,7 +442,7 @@ static void rebuild(struct tree *tree, const struct node *nodes, struct fabric *
 	place_nodes(tree, nodes);
 	uint32_t leaves = draft_leaves(tree, nodes);
 	find_cores(tree, nodes);
-	sort(tree, compare_leaves, tree->draft_order, leaves);
+	sort_ids(tree->draft_order, leaves, leaf_before, tree);
 	uint32_t loose = open_leaves(tree, fabric, leaves), next = loose;
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
 		fabric->position[slot] = FROND_NONE;
@@ -487,8 +456,8 @@ static void rebuild(struct tree *tree, const struct node *nodes, struct fabric *
 	for (uint32_t at = loose; at < next; at++)
 		fabric->leaf_of[at] = FROND_NONE;
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++)
-		sort(tree, compare_slots, fabric->order + fabric->leaf_start[leaf], leaf_nodes(fabric, leaf));
-	sort(tree, compare_slots, fabric->order + loose, next - loose);
+		sort_ids(fabric->order + fabric->leaf_start[leaf], leaf_nodes(fabric, leaf), slot_before, tree);
+	sort_ids(fabric->order + loose, next - loose, slot_before, tree);
 	for (uint32_t at = 0; at < next; at++)
 		fabric->position[fabric->order[at]] = at;
 	number_domains(tree, fabric);

@@ -43,7 +43,6 @@ static const struct {
 };
 enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
 
-static bool span_inside(struct frond_span span, uint32_t in_len);
 static int32_t pair_read(const char *key, uint32_t key_len, const struct value *given, uint32_t *seen,
 			 struct wish *wish);
 static int32_t refuse(const struct value *value, const char *what);
@@ -73,11 +72,6 @@ int32_t wish_read(const struct frond_pair *pairs, uint32_t count, const char *in
 	}
 	*out = wish;
 	return FROND_OK;
-}
-
-static bool span_inside(struct frond_span span, uint32_t in_len)
-{
-	return span.off <= in_len && span.len <= in_len - span.off;
 }
 
 static int32_t pair_read(const char *key, uint32_t key_len, const struct value *given, uint32_t *seen,

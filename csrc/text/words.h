@@ -32,4 +32,10 @@ struct shown shown(const char *value, uint64_t len);
  * that differ never compare equal (leaf-02 and leaf-2 fall back to bytes). */
 int natural_compare(const char *a, uint32_t a_len, const char *b, uint32_t b_len);
 
+/* Do the bytes of a span lie inside the text that came with it? */
+static inline bool span_inside(struct frond_span span, uint32_t len)
+{
+	return span.off <= len && span.len <= len - span.off;
+}
+
 #endif

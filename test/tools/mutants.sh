@@ -30,7 +30,7 @@ fi
 build() {
 	local unity source object
 	unity=$(make --no-print-directory --eval 'print-unity:;@echo $(UNITY)' print-unity) || return
-	rm -rf "$tree" "$out/bin" "$out/lib" "$out/work"
+	rm -rf "$tree" "$out/bin" "$out/lib" "$out/trial"
 	mkdir -p "$tree/test" "$out/bin" "$out/lib"
 	cp -r csrc shim "$tree/" && cp -r test/unit test/property test/sim "$tree/test/" && cd "$tree" || return
 	gcc -std=c11 -O1 -o "$out/bin/mutate" "$home/test/tools/mutate.c" || return
@@ -105,7 +105,7 @@ measure() {
 
 # judge NUMBER FILE SITE LINE CHANGE TEXT — leaves one line in results.
 judge() {
-	local work=$out/work/$1 file=$2 site=$3 line=$4 change=$5 text=$6 status=survived by=- ms name reached
+	local work=$out/trial/$1 file=$2 site=$3 line=$4 change=$5 text=$6 status=survived by=- ms name reached
 	local object
 	object=$(basename "$file" .c).o
 	if awk -F '\t' -v file="$file" -v text="$text" -v change="$change" \
