@@ -153,9 +153,15 @@ func (g *Gate) Done() <-chan struct{} { return g.done }
 // Err is why the locks could not be had.
 func (g *Gate) Err() error { return g.err }
 
+// Placed is a pod and where a plan puts it.
+type Placed struct {
+	Pod  *v1.Pod
+	Node string // "": anywhere
+}
+
 // Enter is called by a member that is about to be bound. first: it makes the attempt, for the given places. gate is nil when
 // the plan is no longer the pod's.
-func (t *Table) Enter(uid types.UID, number uint64) (gate *Gate, first bool, places []Place) {
+func (t *Table) Enter(uid types.UID, number uint64) (gate *Gate, first bool, places []Placed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.planOf(uid, number)
@@ -167,19 +173,7 @@ func (t *Table) Enter(uid types.UID, number uint64) (gate *Gate, first bool, pla
 	}
 	p.gate = &Gate{done: make(chan struct{})}
 	for member, node := range p.places {
-		places = append(places, Place{UID: member, Node: node})
+		places = append(places, Placed{Pod: t.pods[member].pod, Node: node})
 	}
 	return p.gate, true, places
-}
-
-// Planned says whether a plan of this process has a place for the pod: what is locked for it is in use.
-func (t *Table) Planned(uid types.UID) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	m := t.pods[uid]
-	if m == nil || m.gang == nil || m.gang.plan == nil {
-		return false
-	}
-	_, planned := m.gang.plan.places[uid]
-	return planned
 }

@@ -134,19 +134,3 @@ func TestOneMemberLocksForAllAndTheOthersWait(t *testing.T) {
 		t.Fatal("aborted twice")
 	}
 }
-
-func TestPlannedFollowsThePlan(t *testing.T) {
-	b := newBench(t, 2)
-	b.add(0, 1)
-	if b.Planned(uid(0)) {
-		t.Fatal("planned before there is a plan")
-	}
-	number := b.reserve(0)
-	if !b.Planned(uid(0)) || b.Planned("stranger") {
-		t.Fatal("want the plan's members, and only those")
-	}
-	b.Fail(uid(0), number)
-	if b.Planned(uid(0)) {
-		t.Fatal("planned after the plan was given back")
-	}
-}

@@ -4,22 +4,34 @@ package topologygpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
+	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
 )
 
-// Bind writes the pod's node, GPUs, rank and domain in one write. Pods without GPUs are DefaultBinder's.
+// Bind writes the pod's node, GPUs, rank and domain in one write, once everything that its gang needs is locked. Pods
+// without GPUs are DefaultBinder's; those of a gang wait for its locks, too.
 func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	c := read(state)
-	if c == nil || c.gpus == 0 {
+	if c == nil {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	if c.member {
+		if err := p.lockGang(ctx, pod, c.plan); err != nil {
+			return fwk.AsStatus(fmt.Errorf("locking the GPUs of pod %s/%s's gang: %w", pod.Namespace, pod.Name, err))
+		}
+	}
+	if c.gpus == 0 {
 		return fwk.NewStatus(fwk.Skip)
 	}
 	annotations, err := p.engine.Binding(podKey(pod))
@@ -29,11 +41,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		}
 		return fwk.AsStatus(fmt.Errorf("no GPUs are reserved for pod %s/%s: %w", pod.Namespace, pod.Name, err))
 	}
-	binding := &v1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: annotations},
-		Target:     v1.ObjectReference{Kind: "Node", Name: node},
-	}
-	if err := p.send(ctx, binding); err != nil && !p.isBound(ctx, pod, node) {
+	if err := p.assign(ctx, pod, node, annotations, c.member); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s/%s to node %s: %w", pod.Namespace, pod.Name, node, err))
 	}
 	p.bound(pod, node)
@@ -54,6 +62,62 @@ func (p *Plugin) bound(pod *v1.Pod, node string) {
 	p.table.Bound(pod.UID, node)
 }
 
+// A Binding that failed may have been carried out all the same: the API server itself is asked, for as long as it takes it to
+// answer again, within reason.
+const (
+	bindTries      = 5
+	readBackPause  = 200 * time.Millisecond
+	readBackWithin = 10 * time.Second
+)
+
+var errElsewhere = errors.New("another scheduler has bound the pod")
+
+// assign sends the Binding. With device locks it carries the version that the pod had before they were taken: whoever
+// takes a pod's locks away writes to the pod first, so that a Binding prepared before is refused. A version that has
+// changed for another reason (upstream notes nominations on the pod) is looked up, and the locks are taken again.
+func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string, locked bool) error {
+	binding := &v1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: annotations},
+		Target:     v1.ObjectReference{Kind: "Node", Name: node},
+	}
+	if p.locks != nil {
+		binding.ResourceVersion = p.version(pod)
+	}
+	for try := 1; ; try++ {
+		if !locked {
+			if err := p.lockPod(ctx, pod, node, annotations); err != nil {
+				return err
+			}
+		}
+		err := p.send(ctx, binding)
+		if err == nil {
+			return nil
+		}
+		live, lost := p.readBack(ctx, pod)
+		switch {
+		case lost != nil:
+			return errors.Join(err, lost)
+		case live.Spec.NodeName == node && live.Annotations[workload.Allocated] == annotations[workload.Allocated]:
+			return nil // the reply was lost, or a retry of the client's met its own success
+		case live.Spec.NodeName != "":
+			p.mirror.Unreserve(pod.UID) // the watch enters it where it is
+			return fmt.Errorf("%w to node %s: %w", errElsewhere, live.Spec.NodeName, err)
+		case !apierrors.IsConflict(err) || p.locks == nil || live.DeletionTimestamp != nil || try == bindTries:
+			return err
+		}
+		binding.ResourceVersion, locked = live.ResourceVersion, false
+	}
+}
+
+// version of the pod as this process knows it: the watch may be ahead of the scheduling cycle.
+func (p *Plugin) version(pod *v1.Pod) string {
+	known, err := p.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || known.UID != pod.UID {
+		return pod.ResourceVersion
+	}
+	return known.ResourceVersion
+}
+
 // send goes the way that DefaultBinder goes.
 func (p *Plugin) send(ctx context.Context, binding *v1.Binding) error {
 	if cacher := p.handle.APICacher(); cacher != nil {
@@ -66,12 +130,22 @@ func (p *Plugin) send(ctx context.Context, binding *v1.Binding) error {
 	return util.BindPod(ctx, p.handle.ClientSet(), binding)
 }
 
-const readBackTimeout = 5 * time.Second
-
-// isBound looks at the API server itself: a call that failed may have been carried out all the same.
-func (p *Plugin) isBound(ctx context.Context, pod *v1.Pod, node string) bool {
-	ctx, cancel := context.WithTimeout(ctx, readBackTimeout)
+// readBack asks the API server for the pod. An error says that it is gone, or that nobody knows.
+func (p *Plugin) readBack(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, readBackWithin)
 	defer cancel()
-	live, err := p.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	return err == nil && live.UID == pod.UID && live.Spec.NodeName == node
+	for {
+		live, err := p.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		switch {
+		case err == nil && live.UID == pod.UID:
+			return live, nil
+		case err == nil || apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("pod %s/%s is gone", pod.Namespace, pod.Name)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("reading the pod back: %w", err)
+		case <-time.After(readBackPause):
+		}
+	}
 }

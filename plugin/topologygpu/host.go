@@ -4,6 +4,7 @@ package topologygpu
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/frond-scheduler/frond/plugin/gangs"
+	"github.com/frond-scheduler/frond/plugin/locks"
 	"github.com/frond-scheduler/frond/plugin/mirror"
 	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
@@ -32,7 +34,8 @@ import (
 // Host holds what all profiles of one process share: the library, one engine, the mirror and the gang table. main makes
 // one and registers its Factory.
 type Host struct {
-	Record string // file for a recording of all calls to the engine (docs/recording.md); "": none
+	Record  string      // file for a recording of all calls to the engine (docs/recording.md); "": none
+	Leading func() bool // whether this process leads; nil: it is alone
 
 	mu     sync.Mutex
 	shared *cluster
@@ -46,7 +49,11 @@ type cluster struct {
 	reader *workload.Reader
 	mirror *mirror.Mirror
 	table  *gangs.Table
+	locks  *locks.Locks // nil: device locks are off
 	now    func() time.Time
+
+	lockNamespace string // of the Leases; "": device locks are off
+	leading       func() bool
 
 	ctx      context.Context // of the scheduler: ends all that we have started
 	first    fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
@@ -75,6 +82,9 @@ func (h *Host) Factory(ctx context.Context, object runtime.Object, handle fwk.Ha
 		shared, err := open(raw, shim.Record(h.Record, recordingLost(ctx)))
 		if err != nil {
 			return nil, err
+		}
+		if shared.leading = h.Leading; shared.leading == nil {
+			shared.leading = func() bool { return true }
 		}
 		if err := shared.start(ctx, handle); err != nil {
 			shared.engine.Close()
@@ -112,12 +122,17 @@ func canonical(raw []byte) []byte {
 	return text
 }
 
-// open loads the library and makes the engine. Only corePath is read in Go, because the rest is decoded by the library.
+// open loads the library and makes the engine. What is read in Go is what the engine has no use for: which library, which
+// Leases. The library decodes the whole and says what is wrong with it, better than we could.
 func open(raw []byte, how ...shim.Option) (*cluster, error) {
 	var peek struct {
-		CorePath string `json:"corePath"`
+		CorePath    string `json:"corePath"`
+		DeviceLocks struct {
+			Enabled   *bool  `json:"enabled"`
+			Namespace string `json:"namespace"`
+		} `json:"deviceLocks"`
 	}
-	_ = json.Unmarshal(raw, &peek) // the engine says what is wrong with it, better than we could
+	_ = json.Unmarshal(raw, &peek)
 	library, err := shim.Open(peek.CorePath)
 	if err != nil {
 		return nil, err
@@ -137,7 +152,11 @@ func open(raw []byte, how ...shim.Option) (*cluster, error) {
 		}
 		return nil, err
 	}
-	return &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64)}, nil
+	shared := &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64)}
+	if peek.DeviceLocks.Enabled == nil || *peek.DeviceLocks.Enabled {
+		shared.lockNamespace = cmp.Or(peek.DeviceLocks.Namespace, locks.DefaultNamespace)
+	}
+	return shared, nil
 }
 
 // recordingLost says that there is no recording, or no more of it; scheduling goes on.
@@ -163,6 +182,12 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 		return err
 	}
 	c.synced = synced
+	if c.lockNamespace != "" {
+		if err := c.startLocks(ctx, logger, handle.KubeConfig()); err != nil {
+			return err
+		}
+		c.synced = func() bool { return synced() && c.locks.Synced() }
+	}
 	if err := observer.watchJobs(jobs.Batch().V1().Jobs().Informer()); err != nil {
 		return err
 	}
@@ -175,8 +200,9 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	go c.table.Run(ctx, &waker{cluster: c, logger: logger})
 	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
 	go c.watchRoom(ctx)
+	go (&keeper{cluster: c, logger: logger}).run(ctx)
 	logger.Info("Engine ready", "megabytes", c.engine.Bytes()>>20, "gpuResources", c.args.Resources,
-		"fabricFile", c.args.FabricFile, "permitWait", c.args.PermitWait)
+		"fabricFile", c.args.FabricFile, "permitWait", c.args.PermitWait, "deviceLocks", c.lockNamespace)
 	return nil
 }
 

@@ -26,6 +26,7 @@ type Plugin struct {
 	*cluster
 	handle    fwk.Handle
 	framework framework.Framework // the handle, seen as what it is: runs upstream's filters for a whole gang
+	verdicts  verdicts            // of this profile's filters
 }
 
 var (

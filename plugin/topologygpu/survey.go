@@ -45,8 +45,9 @@ type template struct {
 	affinity nodeaffinity.RequiredNodeAffinity
 	state    fwk.CycleState // after upstream's PreFilter
 	allowed  sets.Set[string]
-	strict   bool // more than arithmetic decides whether a second one fits: a plan is rehearsed
-	stepwise bool // and each node can tell by itself, one member after the other
+	strict   bool     // more than arithmetic decides whether a second one fits: a plan is rehearsed
+	stepwise bool     // and each node can tell by itself, one member after the other
+	known    *verdict // what was said before; nil: ask every node
 }
 
 const reasonCompanion = "members without GPUs, such as pod %s/%s: %d are to be placed and nodes have room for %d"
@@ -70,6 +71,7 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 				return nil, status
 			}
 			made.gpus = peer.GPUs
+			made.known = p.verdicts.lookup(made, p.framework.ListPlugins().Filter.Enabled, p.engine.Limits().Nodes)
 			s.templates[name] = made
 		}
 		s.templates[name].members++
@@ -93,7 +95,7 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 		}
 		today, ever := int64(math.MaxUint16), int64(math.MaxUint16)
 		for _, t := range s.templates {
-			now, limited, err := p.fits(ctx, t, nodes[i], mates)
+			now, could, limited, err := p.room(ctx, t, slots[i], nodes[i], mates)
 			if err != nil || limited {
 				mu.Lock()
 				if err != nil {
@@ -111,7 +113,7 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 				continue
 			}
 			// One number stands for all members of a mixed gang: the smallest is the safe one.
-			today, ever = min(today, now), min(ever, t.capacity(nodes[i]))
+			today, ever = min(today, now), min(ever, could)
 		}
 		s.bySlot[slots[i]] = shim.Room{Today: uint16(today), Ever: uint16(ever)}
 	}, Name)
@@ -196,15 +198,32 @@ func strict(pod *v1.Pod) bool {
 	return false
 }
 
+// room is what the node takes today and could take at best, from memory where that holds. Nominations are not part of a
+// node's generation, so a node that has any is asked.
+func (p *Plugin) room(ctx context.Context, t *template, slot uint32, node fwk.NodeInfo, mates sets.Set[types.UID]) (today, ever int64, limited bool, err error) {
+	nominated := p.handle.NominatedPodsForNode(node.Node().Name)
+	if len(nominated) == 0 {
+		if today, ever, known := t.known.recall(slot, node); known {
+			return today, ever, false, nil
+		}
+	}
+	today, limited, err = p.fits(ctx, t, node, nominated, mates)
+	ever = t.capacity(node)
+	if err == nil && len(nominated) == 0 {
+		t.known.keep(slot, node, today, ever)
+	}
+	return today, ever, limited, err
+}
+
 // fits is how many members the node takes today: 0 when upstream's filters refuse it, else by arithmetic. Nominated pods
 // of equal or higher priority count as there, but for the gang's own: those nominations are the gang's to move. limited:
 // it would be more if the members bore one another.
-func (p *Plugin) fits(ctx context.Context, t *template, node fwk.NodeInfo, mates sets.Set[types.UID]) (count int64, limited bool, err error) {
+func (p *Plugin) fits(ctx context.Context, t *template, node fwk.NodeInfo, nominated []fwk.PodInfo, mates sets.Set[types.UID]) (count int64, limited bool, err error) {
 	if t.allowed != nil && !t.allowed.Has(node.Node().Name) {
 		return 0, false, nil
 	}
 	info, state := node, t.state
-	for _, other := range p.handle.NominatedPodsForNode(node.Node().Name) {
+	for _, other := range nominated {
 		if mates.Has(other.GetPod().UID) || !p.table.Nominated(other.GetPod().UID, node.Node().Name) || corev1helpers.PodPriority(other.GetPod()) < corev1helpers.PodPriority(t.pod) {
 			continue
 		}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topologygpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/frond-scheduler/frond/plugin/gangs"
+	"github.com/frond-scheduler/frond/plugin/locks"
+	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// lockWithin is how long all Leases of a gang may take. It is less than what a half-bound gang is given, and no Binding is
+// sent before the last one is had.
+const lockWithin = 10 * time.Second
+
+var errDropped = errors.New(reasonDropped)
+
+// The Leases have a client of their own: locking a gang of 1,024 nodes must not wait behind events, nor hold them up.
+const (
+	lockQPS   = 1000
+	lockBurst = 2000
+)
+
+func (c *cluster) startLocks(ctx context.Context, logger klog.Logger, config *rest.Config) error {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = lockQPS, lockBurst
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for device locks: %w", err)
+	}
+	holder, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("naming the holder of device locks: %w", err)
+	}
+	c.locks, err = locks.New(client, locks.Options{
+		Namespace: c.lockNamespace, Holder: holder, Logger: logger, Now: c.now, Leading: c.leading,
+		Bound:   c.mirror.Holdings,
+		HasNode: func(name string) bool { _, known := c.mirror.Slot(name); return known },
+		Find:    c.mirror.Find,
+		OnConflict: func(held *locks.HeldError) {
+			logger.Info("Lock conflict", "node", held.Node, "gpu", held.GPU, "pod", held.Pod, "owner", held.Name, "reserved", held.Pending)
+		},
+		Changed: c.lockChanged,
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := c.locks.Run(ctx); err != nil && ctx.Err() == nil {
+			logger.Error(err, "Device locks are not watched")
+		}
+	}()
+	return nil
+}
+
+// lockChanged: what is locked for pods that are not bound is not to be had; and a lock of a pending pod that this process has
+// not taken tells that a scheduler before it died while it bound the pod's gang.
+func (c *cluster) lockChanged(node string) {
+	owners := c.locks.Owners(node)
+	c.mirror.SetOwners(node, owners)
+	for _, uid := range owners {
+		c.table.Began(uid)
+	}
+}
+
+// lockGang returns once every GPU of the pod's plan is locked. The first member that comes does it for all of them: one
+// write a node.
+func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) error {
+	gate, first, places := p.table.Enter(pod.UID, number)
+	if gate == nil {
+		return errDropped
+	}
+	if first {
+		gate.Open(p.lockPlaces(places))
+	}
+	select {
+	case <-gate.Done():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := gate.Err(); err != nil {
+		p.reject(p.table.Abort(pod.UID, number), err.Error())
+		return err
+	}
+	return nil
+}
+
+func (p *Plugin) lockPlaces(places []gangs.Placed) error {
+	if p.locks == nil {
+		return nil
+	}
+	wants := map[string][]locks.Claimant{}
+	for _, place := range places {
+		if place.Node == "" {
+			continue
+		}
+		annotations, err := p.engine.Binding(podKey(place.Pod))
+		if shim.IsCode(err, shim.CodeUnknown) {
+			continue // its node was removed, and its booking with it: it fails by itself
+		} else if err != nil {
+			return err
+		}
+		wants[place.Node] = append(wants[place.Node], claimant(place.Pod, annotations))
+	}
+	// Not with one pod's context: the others of its gang wait for it, too.
+	ctx, cancel := context.WithTimeout(p.ctx, lockWithin)
+	defer cancel()
+	return p.locks.TakeAll(ctx, wants)
+}
+
+// lockPod locks the GPUs of one pod; those that it has already stay its own.
+func (p *Plugin) lockPod(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string) error {
+	if p.locks == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockWithin)
+	defer cancel()
+	return p.locks.Take(ctx, node, []locks.Claimant{claimant(pod, annotations)})
+}
+
+func claimant(pod *v1.Pod, annotations map[string]string) locks.Claimant {
+	return locks.Claimant{Pod: pod.UID, Namespace: pod.Namespace, Name: pod.Name, GPUs: strings.Split(annotations[workload.Allocated], ",")}
+}
