@@ -162,7 +162,11 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	if err != nil {
 		return err
 	}
-	c.synced = synced
+	reported, err := observer.watchReports(ctx, handle.KubeConfig())
+	if err != nil {
+		return err
+	}
+	c.synced = func() bool { return synced() && reported() }
 	if err := observer.watchJobs(jobs.Batch().V1().Jobs().Informer()); err != nil {
 		return err
 	}
