@@ -244,20 +244,42 @@ func (e *Engine) NodeRemove(slot uint32) error {
 
 // PodPut enters a bound pod that holds GPUs; one that was reserved becomes bound.
 func (e *Engine) PodPut(pod Pod) error {
-	return e.locked(func(shim *C.struct_shim) error {
-		e.input.reset()
-		record := C.struct_frond_pod{pod: key(pod.Key), slot: C.uint32_t(pod.Slot), gpus: C.uint32_t(pod.GPUs),
-			allocated: e.input.add(pod.Allocated), name: e.input.add(pod.Name), gang: key(pod.Gang),
-			rank: C.uint32_t(pod.Rank), flags: C.uint32_t(pod.Flags)}
-		in, inLen, err := e.input.done()
-		if err != nil {
-			return err
+	return e.locked(func(shim *C.struct_shim) error { return e.podPut(shim, pod) })
+}
+
+// Swap gives back what the keys hold and enters the pods, in order, while nobody can plan in between. Keys that hold
+// nothing are no error. Errors are parallel to in.
+func (e *Engine) Swap(out []Key, in []Pod) []error {
+	errs := make([]error, len(in))
+	closed := e.locked(func(shim *C.struct_shim) error {
+		for _, pod := range out {
+			record := key(pod)
+			C.shim_release(shim, &record)
 		}
-		_, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_pod_put(shim, &record, in, inLen, text, size, length)
-		})
-		return err
+		for i, pod := range in {
+			errs[i] = e.podPut(shim, pod)
+		}
+		return nil
 	})
+	for i := range errs {
+		errs[i] = cmp.Or(errs[i], closed)
+	}
+	return errs
+}
+
+func (e *Engine) podPut(shim *C.struct_shim, pod Pod) error {
+	e.input.reset()
+	record := C.struct_frond_pod{pod: key(pod.Key), slot: C.uint32_t(pod.Slot), gpus: C.uint32_t(pod.GPUs),
+		allocated: e.input.add(pod.Allocated), name: e.input.add(pod.Name), gang: key(pod.Gang),
+		rank: C.uint32_t(pod.Rank), flags: C.uint32_t(pod.Flags)}
+	in, inLen, err := e.input.done()
+	if err != nil {
+		return err
+	}
+	_, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_pod_put(shim, &record, in, inLen, text, size, length)
+	})
+	return err
 }
 
 // Plan places members jointly and changes nothing. members stand by ascending rank; room is indexed by slot and may be

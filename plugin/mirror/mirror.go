@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mirror is the only writer of cluster state into the engine: nodes and bound pods, as informers tell them. It
-// owns the dense numbers (slots) by which the engine knows nodes. It decides nothing.
+// Package mirror is the only writer of cluster state into the engine: nodes with what their agents report, bound pods, and
+// GPUs that are locked for pods which are not bound yet, as informers tell them. It owns the dense numbers (slots) by
+// which the engine knows nodes, and the names of GPUs: the engine writes and reads NODE-gpu-INDEX, users see UUIDs where
+// an agent reports them. It decides nothing.
+//
+// Events come in any order. Each changes what is known, and then the node that it concerns is settled: what the engine
+// should hold there is worked out anew and compared with what it holds (settle.go).
 package mirror
 
 import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/frond-scheduler/frond/plugin/nodereport"
 	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
 )
@@ -25,8 +33,10 @@ func Limits() shim.Limits { return shim.Limits{Nodes: 16384, Pods: 65536} }
 type Engine interface {
 	NodePut(node shim.Node, labels map[string]string) error
 	NodeRemove(slot uint32) error
-	PodPut(pod shim.Pod) error
+	TopologyPut(topology shim.Topology) (uint32, error)
+	Swap(out []shim.Key, in []shim.Pod) []error
 	Release(pod shim.Key) error
+	Binding(pod shim.Key) (map[string]string, error)
 	Problems() []string
 	Limits() shim.Limits
 }
@@ -37,33 +47,48 @@ type Mirror struct {
 	reader *workload.Reader
 	dirty  chan struct{} // the fabric has changed
 
-	mu    sync.RWMutex
-	nodes map[string]*node
-	names []string // by slot; "": free
-	free  []uint32 // given back, oldest first
-	used  uint32   // slots handed out so far
-	pods  map[types.UID]*pod
-	on    map[string]map[types.UID]*pod // by node name, known or not
+	mu      sync.RWMutex
+	nodes   map[string]*node
+	names   []string // by slot; "": free
+	free    []uint32 // given back, oldest first
+	used    uint32   // slots handed out so far
+	pods    map[types.UID]*pod
+	on      map[string]map[types.UID]*pod     // by node name, known or not
+	reports map[string]*reported              // by node name, known or not
+	owners  map[string]map[types.UID]*lock    // by node name, known or not: what its Lease says
+	locked  map[types.UID]map[string]struct{} // the nodes whose Leases name a pod
+	yielded map[types.UID]struct{}            // pods whose own locks are no obstacle
+	short   map[string]struct{}               // nodes with locks whose GPUs somebody else has reserved
+	news    []news                            // to be told
 }
 
 type node struct {
-	slot   uint32
-	entry  shim.Node
-	labels map[string]string
+	slot        uint32
+	allocatable uint32
+	flags       shim.NodeFlag
+	labels      map[string]string
+	entry       shim.Node             // as the engine knows it
+	in          map[shim.Key]shim.Pod // what the engine was told to hold there
+	known       bool                  // the engine has it
 }
 
 type pod struct {
-	name  types.NamespacedName
-	entry shim.Pod
-	node  string
-	in    bool // the engine has it
+	uid       types.UID
+	name      types.NamespacedName
+	node      string
+	created   time.Time
+	allocated string   // as written on it
+	entry     shim.Pod // without node and GPUs, which depend on what is known of the node
+	told      string   // what was last said about it
 }
 
 // New makes an empty mirror of an engine.
 func New(engine Engine, reader *workload.Reader) *Mirror {
 	return &Mirror{
 		engine: engine, reader: reader, dirty: make(chan struct{}, 1), nodes: map[string]*node{},
-		pods: map[types.UID]*pod{}, on: map[string]map[types.UID]*pod{},
+		pods: map[types.UID]*pod{}, on: map[string]map[types.UID]*pod{}, reports: map[string]*reported{},
+		owners: map[string]map[types.UID]*lock{}, locked: map[types.UID]map[string]struct{}{},
+		yielded: map[types.UID]struct{}{}, short: map[string]struct{}{},
 	}
 }
 
@@ -105,48 +130,33 @@ func (m *Mirror) Name(slot uint32) string {
 
 // SetNode enters or changes a node. changed: the engine was told something new.
 func (m *Mirror) SetNode(object *v1.Node) (changed bool, err error) {
-	entry := shim.Node{Name: object.Name, GPUs: m.reader.NodeGPUs(object), Topology: shim.None}
+	allocatable, flags := m.reader.NodeGPUs(object), shim.NodeFlag(0)
 	if object.Spec.Unschedulable {
-		entry.Flags |= shim.NodeCordoned
+		flags |= shim.NodeCordoned
 	}
 	if !ready(object) {
-		entry.Flags |= shim.NodeDown
+		flags |= shim.NodeDown
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.nodes[object.Name]
-	if n != nil {
-		entry.Slot = n.slot
-		if n.entry == entry && maps.Equal(n.labels, object.Labels) {
-			return false, nil
-		}
-	} else {
+	if n != nil && n.allocatable == allocatable && n.flags == flags && maps.Equal(n.labels, object.Labels) {
+		return false, nil
+	}
+	if n == nil {
 		slot, ok := m.take()
 		if !ok {
 			return false, fmt.Errorf("node %s: the scheduler is made for %d nodes and cannot take another", object.Name, m.engine.Limits().Nodes)
 		}
-		entry.Slot = slot
+		n = &node{slot: slot, in: map[shim.Key]shim.Pod{}}
+		m.nodes[object.Name], m.names[slot] = n, object.Name
 	}
-	if err := m.engine.NodePut(entry, object.Labels); err != nil {
-		// What the engine knew of the node is no longer true, and what is true it cannot hold.
-		if n != nil {
-			m.remove(object.Name)
-		} else {
-			m.free = append(m.free, entry.Slot)
-		}
-		return n != nil, fmt.Errorf("node %s is left out: %w", object.Name, err)
-	}
-	m.touched()
-	if n != nil {
-		n.entry, n.labels = entry, object.Labels
-		return true, nil
-	}
-	m.nodes[object.Name] = &node{slot: entry.Slot, entry: entry, labels: object.Labels}
-	m.names[entry.Slot] = object.Name
-	return true, m.enter(object.Name)
+	relabelled := !maps.Equal(n.labels, object.Labels)
+	n.allocatable, n.flags, n.labels = allocatable, flags, object.Labels
+	return m.renew(object.Name, relabelled)
 }
 
-// DropNode forgets a node; its pods are kept, should it come back.
+// DropNode forgets a node; its pods, its report and its locks are kept, should it come back.
 func (m *Mirror) DropNode(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,8 +172,7 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 		return nil
 	}
 	class := m.reader.Classify(object)
-	entry := shim.Pod{Key: shim.PodKey(string(object.UID)), GPUs: class.GPUs, Allocated: object.Annotations[workload.Allocated],
-		Name: object.Namespace + "/" + object.Name, Rank: shim.None}
+	entry := shim.Pod{Key: shim.PodKey(string(object.UID)), GPUs: class.GPUs, Name: object.Namespace + "/" + object.Name, Rank: rankOf(object)}
 	switch class.Kind {
 	case workload.Member:
 		entry.Name, entry.Gang = class.Gang.String(), workload.GangKey(class.Gang)
@@ -173,25 +182,39 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[object.UID]
-	if p != nil && p.in && p.node == object.Spec.NodeName {
-		entry.Slot = p.entry.Slot
-		if p.entry == entry {
-			return nil
-		}
-	}
 	if p == nil {
-		p = &pod{name: types.NamespacedName{Namespace: object.Namespace, Name: object.Name}, node: object.Spec.NodeName}
-		m.pods[object.UID] = p
+		p = &pod{uid: object.UID, name: types.NamespacedName{Namespace: object.Namespace, Name: object.Name},
+			node: object.Spec.NodeName, created: object.CreationTimestamp.Time}
+		m.pods[p.uid] = p
 		if m.on[p.node] == nil {
 			m.on[p.node] = map[types.UID]*pod{}
 		}
-		m.on[p.node][object.UID] = p
+		m.on[p.node][p.uid] = p
+		delete(m.yielded, p.uid)
+	} else if p.entry == entry && p.allocated == object.Annotations[workload.Allocated] {
+		if n := m.nodes[p.node]; n == nil || n.has(entry.Key) {
+			return nil
+		}
 	}
-	p.entry = entry
-	return m.put(p)
+	p.entry, p.allocated = entry, object.Annotations[workload.Allocated]
+	failed := m.settle(p.node).failed[entry.Key]
+	for name := range m.locked[p.uid] {
+		m.settle(name) // a Lease of another node that names it is wrong by now
+	}
+	return failed
 }
 
-// DropPod gives back what a pod holds, bound or reserved. freed: it held GPUs.
+// rankOf a bound pod, as written on it.
+func rankOf(object *v1.Pod) uint32 {
+	text := object.Annotations[workload.Rank]
+	rank, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || text != strconv.FormatUint(rank, 10) {
+		return shim.None
+	}
+	return uint32(rank)
+}
+
+// DropPod gives back what a pod holds, bound, reserved or locked. freed: it held GPUs.
 func (m *Mirror) DropPod(uid types.UID) (freed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,24 +237,40 @@ func (m *Mirror) CatchUp(gone func(name types.NamespacedName, uid types.UID) boo
 }
 
 func (m *Mirror) drop(uid types.UID) (freed bool) {
+	freed = m.engine.Release(shim.PodKey(string(uid))) == nil // unknown: it held nothing
+	delete(m.yielded, uid)
 	if p := m.pods[uid]; p != nil {
 		delete(m.pods, uid)
 		delete(m.on[p.node], uid)
 		if len(m.on[p.node]) == 0 {
 			delete(m.on, p.node)
 		}
+		if n := m.nodes[p.node]; n != nil {
+			delete(n.in, p.entry.Key)
+		}
+		m.settle(p.node) // what it held may be somebody's who was only counted
 	}
-	return m.engine.Release(shim.PodKey(string(uid))) == nil // unknown: it held nothing
+	for name := range m.locked[uid] {
+		m.owners[name][uid].gone = true // its Lease is freed later than the pod goes
+		freed = m.settle(name).freed || freed
+	}
+	return freed
 }
 
 // Unreserve gives back what a pod has reserved, unless it is bound by now: a call that seemed to fail may have been
-// carried out, and the watch may have been faster than the caller.
+// carried out, and the watch may have been faster than the caller. GPUs that a Lease still locks for the pod stay held.
 func (m *Mirror) Unreserve(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.pods[uid] == nil {
-		_ = m.engine.Release(shim.PodKey(string(uid))) // unknown: it held nothing
+	if m.pods[uid] != nil {
+		return
 	}
+	delete(m.yielded, uid)
+	key := shim.PodKey(string(uid))
+	for name := range m.locked[uid] {
+		m.settle(name, key)
+	}
+	_ = m.engine.Release(key) // unknown: it holds nothing, or no longer
 }
 
 // ---- inside, under the lock ----------------------------------------------------------------------------------------
@@ -254,42 +293,41 @@ func (m *Mirror) take() (uint32, bool) {
 
 func (m *Mirror) remove(name string) {
 	n := m.nodes[name]
-	if err := m.engine.NodeRemove(n.slot); err != nil {
-		klog.Background().Error(err, "The engine did not forget a node", "node", name, "slot", n.slot)
-	}
-	delete(m.nodes, name)
-	m.names[n.slot] = ""
-	m.free = append(m.free, n.slot)
-	for _, p := range m.on[name] {
-		p.in = false // the engine gave it back with the node
-	}
-}
-
-// enter puts the pods of a node that has appeared.
-func (m *Mirror) enter(name string) error {
-	var first error
-	for _, uid := range slices.Sorted(maps.Keys(m.on[name])) {
-		if err := m.put(m.on[name][uid]); err != nil && first == nil {
-			first = err
+	if n.known {
+		if err := m.engine.NodeRemove(n.slot); err != nil {
+			klog.Background().Error(err, "The engine did not forget a node", "node", name, "slot", n.slot)
 		}
 	}
-	return first
+	delete(m.nodes, name)
+	delete(m.short, name)
+	m.names[n.slot] = ""
+	m.free = append(m.free, n.slot)
+	if r := m.reports[name]; r != nil {
+		r.used, r.names = nil, nil // what comes back under the name may be another machine
+		if r.latest == nil {
+			delete(m.reports, name)
+		}
+	}
 }
 
-// put enters a pod if its node is known; otherwise it waits for the node.
-func (m *Mirror) put(p *pod) error {
-	n := m.nodes[p.node]
-	if n == nil {
-		p.in = false
-		return nil
+// renew tells the engine what is known of a node by now, and settles it.
+func (m *Mirror) renew(name string, relabelled bool) (changed bool, err error) {
+	n, known := m.nodes[name], m.nodes[name].known
+	m.choose(name, n.allocatable)
+	entry := m.compose(name, n)
+	if changed = !known || relabelled || entry != n.entry; changed {
+		if err := m.engine.NodePut(entry, n.labels); err != nil {
+			m.remove(name) // what the engine knew of it is no longer true, and what is true it cannot hold
+			if known {
+				m.touched()
+			}
+			return known, fmt.Errorf("node %s is left out: %w", name, err)
+		}
+		n.entry, n.known = entry, true
+		m.touched()
 	}
-	p.entry.Slot = n.slot
-	if err := m.engine.PodPut(p.entry); err != nil {
-		p.in = false
-		return fmt.Errorf("pod of %s on node %s is not counted: %w", p.entry.Name, p.node, err)
-	}
-	p.in = true
-	return nil
+	result := m.settle(name)
+	return changed || result.changed, result.first
 }
 
 func (m *Mirror) touched() {
@@ -309,13 +347,16 @@ func ready(object *v1.Node) bool {
 }
 
 // Fill enters a whole cluster at once, in order of names: for programs that look at a cluster without watching it.
-func Fill(engine Engine, args shim.Args, nodes []*v1.Node, pods []*v1.Pod) error {
+func Fill(engine Engine, args shim.Args, nodes []*v1.Node, pods []*v1.Pod, reports ...*nodereport.Report) error {
 	m := New(engine, workload.NewReader(args.Resources, workload.NoJobs{}))
 	nodes, pods = slices.Clone(nodes), slices.Clone(pods)
 	slices.SortFunc(nodes, func(a, b *v1.Node) int { return workload.NaturalCompare(a.Name, b.Name) })
 	slices.SortFunc(pods, func(a, b *v1.Pod) int {
 		return workload.NaturalCompare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
+	for _, report := range reports {
+		m.SetReport(report)
+	}
 	for _, object := range nodes {
 		if _, err := m.SetNode(object); err != nil {
 			return err

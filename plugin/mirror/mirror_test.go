@@ -68,9 +68,31 @@ func (e *engine) NodeRemove(slot uint32) error {
 	return nil
 }
 
-func (e *engine) PodPut(pod shim.Pod) error {
+func (e *engine) TopologyPut(shim.Topology) (uint32, error) { return 0, nil }
+
+func (e *engine) Swap(out []shim.Key, in []shim.Pod) []error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for _, key := range out {
+		delete(e.pods, key)
+	}
+	errs := make([]error, len(in))
+	for i, pod := range in {
+		errs[i] = e.podPut(pod)
+	}
+	return errs
+}
+
+func (e *engine) Binding(pod shim.Key) (map[string]string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, there := e.pods[pod]; !there {
+		return nil, &shim.Error{Code: shim.CodeUnknown}
+	}
+	return map[string]string{workload.Allocated: e.pods[pod].Allocated}, nil
+}
+
+func (e *engine) podPut(pod shim.Pod) error {
 	if _, known := e.nodes[pod.Slot]; !known {
 		return &shim.Error{Code: shim.CodeUnknown, Text: "the pod's node is not known"}
 	}
@@ -112,7 +134,7 @@ func nodeOf(name string, count int64) *v1.Node {
 }
 
 func podOf(name, node string, count int64) *v1.Pod {
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{workload.Allocated: "g"}},
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{}},
 		Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{Resources: v1.ResourceRequirements{Limits: gpus(count), Requests: gpus(count)}}}}}
 }
 
@@ -215,18 +237,20 @@ func TestPods(t *testing.T) {
 	}
 	set(podOf("pending", "", 8))
 	set(podOf("plain", "a", 0))
-	set(podOf("early", "a", 2))
+	early := podOf("early", "a", 2)
+	early.Annotations[workload.Allocated], early.Annotations[workload.Rank] = "a-gpu-5,a-gpu-1", "7"
+	set(early)
 	if len(e.pods) != 0 {
 		t.Error("nothing is entered before its node")
 	}
 	if _, err := m.SetNode(nodeOf("a", 8)); err != nil || len(e.pods) != 1 {
 		t.Errorf("then it is: %v %v", err, e.pods)
 	}
-	if got := e.pods[shim.PodKey("uid-early")]; got.GPUs != 2 || got.Allocated != "g" || got.Name != "ml/early" || got.Gang != (shim.Key{}) {
+	if got := e.pods[shim.PodKey("uid-early")]; got.GPUs != 2 || got.Allocated != "a-gpu-1,a-gpu-5" || got.Rank != 7 || got.Name != "ml/early" || got.Gang != (shim.Key{}) {
 		t.Errorf("got %+v", got)
 	}
 	puts := e.puts
-	set(podOf("early", "a", 2))
+	set(early)
 	if e.puts != puts {
 		t.Error("the same again is no news")
 	}

@@ -31,6 +31,10 @@ type Observer interface {
 const (
 	ReasonFabricProblem = "FabricProblem"
 	ReasonLeftOut       = "LeftOutOfFabric"
+	ReasonReportRefused = "ReportRefused" // on a GpuNodeStatus
+	ReasonStaleReport   = "StaleReport"   // on a GpuNodeStatus
+	ReasonUnknownGPU    = "UnknownGPU"    // on a pod
+	ReasonGPUConflict   = "GPUConflict"   // on a pod
 )
 
 // Watch registers handlers; the returned function says whether both have seen everything that was there at the start.
@@ -71,6 +75,7 @@ func (w *watcher) nodeSet(old, object any) {
 		w.logger.Error(err, "Node not mirrored", "node", klog.KObj(node))
 		w.observer.Problem(node, ReasonLeftOut, err.Error())
 	}
+	w.mirror.Tell(w.observer)
 	// Taints and allocatable CPU are upstream's, and may make room all the same.
 	before, _ := old.(*v1.Node)
 	if changed || before == nil || !sameForUpstream(before, node) {
@@ -118,6 +123,7 @@ func (w *watcher) podSet(old, object any) {
 		w.logger.Error(err, "Pod not mirrored", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 		w.observer.Problem(pod, ReasonLeftOut, err.Error())
 	}
+	w.mirror.Tell(w.observer)
 }
 
 func (w *watcher) podDeleted(object any) {

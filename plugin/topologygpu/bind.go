@@ -34,7 +34,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if c.gpus == 0 {
 		return fwk.NewStatus(fwk.Skip)
 	}
-	annotations, err := p.engine.Binding(podKey(pod))
+	annotations, err := p.annotations(pod, node)
 	if err != nil {
 		if c.member && shim.IsCode(err, shim.CodeUnknown) {
 			p.reject(p.table.Forsake(pod.UID), reasonDropped)
@@ -46,6 +46,15 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	p.bound(pod, node)
 	return nil
+}
+
+// annotations that the pod's Binding carries; its GPUs by the names that users know.
+func (p *Plugin) annotations(pod *v1.Pod, node string) (map[string]string, error) {
+	annotations, err := p.engine.Binding(podKey(pod))
+	if allocated, there := annotations[workload.Allocated]; there {
+		annotations[workload.Allocated] = p.mirror.Visible(node, allocated)
+	}
+	return annotations, err
 }
 
 // PostBind hears of members without GPUs that DefaultBinder has bound.

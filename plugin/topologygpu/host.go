@@ -181,13 +181,18 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	if err != nil {
 		return err
 	}
-	c.synced = synced
+	reported, err := observer.watchReports(ctx, handle.KubeConfig())
+	if err != nil {
+		return err
+	}
+	locked := func() bool { return true }
 	if c.lockNamespace != "" {
 		if err := c.startLocks(ctx, logger, handle.KubeConfig()); err != nil {
 			return err
 		}
-		c.synced = func() bool { return synced() && c.locks.Synced() }
+		locked = c.locks.Synced
 	}
+	c.synced = func() bool { return synced() && reported() && locked() }
 	if err := observer.watchJobs(jobs.Batch().V1().Jobs().Informer()); err != nil {
 		return err
 	}

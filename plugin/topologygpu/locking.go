@@ -69,7 +69,9 @@ func (c *cluster) startLocks(ctx context.Context, logger klog.Logger, config *re
 // not taken tells that a scheduler before it died while it bound the pod's gang.
 func (c *cluster) lockChanged(node string) {
 	owners := c.locks.Owners(node)
-	c.mirror.SetOwners(node, owners)
+	if c.mirror.SetOwners(node, owners) {
+		c.roomAppeared(true)
+	}
 	for _, uid := range owners {
 		c.table.Began(uid)
 	}
@@ -106,7 +108,7 @@ func (p *Plugin) lockPlaces(places []gangs.Placed) error {
 		if place.Node == "" {
 			continue
 		}
-		annotations, err := p.engine.Binding(podKey(place.Pod))
+		annotations, err := p.annotations(place.Pod, place.Node)
 		if shim.IsCode(err, shim.CodeUnknown) {
 			continue // its node was removed, and its booking with it: it fails by itself
 		} else if err != nil {

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/frond-scheduler/frond/plugin/nodereport"
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// reported is what a node's agent has said. A report is used when it fits what the node lets pods have; one that does
+// not is refused, and the one that was used before stays, or the node goes by allocatable and labels if there was none.
+// So 8 → 7 → 8 devices while allocatable says 8 changes nothing, and 8 → 7 in both is taken as soon as both say so.
+type reported struct {
+	latest   *nodereport.Report // newest that was whole; nil: taken back
+	used     *nodereport.Report // that the engine goes by; nil: none
+	names    *nodereport.Report // whose ids pods and Leases carry: used, or the last that was, even when it was taken back
+	topology uint32             // of used
+	told     string             // what was last said about it
+	stale    bool
+}
+
+// SetReport takes what an agent says of its node. changed: the engine was told something new.
+func (m *Mirror) SetReport(report *nodereport.Report) (changed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.reports[report.Node]
+	if r == nil {
+		r = &reported{topology: shim.None}
+		m.reports[report.Node] = r
+	}
+	before := r.latest
+	r.latest = report
+	if before != nil && before.Same(report) && m.nodes[report.Node] != nil {
+		// Only the heartbeat is new, and what came of the report before comes of it now.
+		if r.used == before {
+			r.used = report
+		}
+		if r.names == before {
+			r.names = report
+		}
+		return false
+	}
+	return m.reportChanged(report.Node)
+}
+
+// DropReport: the object is gone. The node goes by allocatable and labels again; the ids of its GPUs are kept as long as
+// the node is, because pods carry them.
+func (m *Mirror) DropReport(name string) (changed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.reports[name]
+	if r == nil {
+		return false
+	}
+	r.latest, r.used, r.told, r.stale = nil, nil, "", false
+	if r.names == nil {
+		delete(m.reports, name)
+	}
+	return m.reportChanged(name)
+}
+
+// RefuseReport: an agent wrote what cannot be. It is told once; the last good report stays.
+func (m *Mirror) RefuseReport(name string, uid types.UID, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.reports[name]
+	if r == nil {
+		r = &reported{topology: shim.None}
+		m.reports[name] = r
+	}
+	m.refuse(r, (&nodereport.Report{Node: name, UID: uid}).Object(), err.Error()+"; the report is refused")
+}
+
+// reportChanged renews the node. A pod that the engine cannot take was told when it came.
+func (m *Mirror) reportChanged(name string) (changed bool) {
+	if m.nodes[name] == nil {
+		return false
+	}
+	changed, err := m.renew(name, false)
+	if err != nil {
+		if r := m.reports[name]; r != nil && r.latest != nil {
+			m.refuse(r, r.latest.Object(), err.Error())
+		}
+	}
+	return changed
+}
+
+func (m *Mirror) refuse(r *reported, object runtime.Object, sentence string) {
+	if r.told != sentence {
+		r.told = sentence
+		m.tell(object, ReasonReportRefused, sentence)
+	}
+}
+
+// choose the report that the engine goes by.
+func (m *Mirror) choose(name string, allocatable uint32) {
+	r := m.reports[name]
+	if r == nil || r.latest == nil || r.latest == r.used && r.latest.Fits(allocatable) {
+		return
+	}
+	if !r.latest.Fits(allocatable) {
+		m.refuse(r, r.latest.Object(), fmt.Sprintf("status.devices: must be at least as many as the node lets pods have, %d, got %d; the report is refused until the node agrees",
+			allocatable, len(r.latest.Devices)))
+		return
+	}
+	id, err := m.engine.TopologyPut(r.latest.Topology)
+	if err != nil {
+		id = shim.None
+		m.refuse(r, r.latest.Object(), fmt.Sprintf("its links are not used: %v", err))
+	} else {
+		r.told = ""
+	}
+	r.used, r.names, r.topology = r.latest, r.latest, id
+}
+
+// compose what the engine knows of a node: by its report, else by allocatable and labels.
+func (m *Mirror) compose(name string, n *node) shim.Node {
+	entry := shim.Node{Slot: n.slot, Name: name, GPUs: n.allocatable, Flags: n.flags, Topology: shim.None}
+	if r := m.reports[name]; r != nil && r.used != nil {
+		entry.GPUs, entry.UnhealthyMask, entry.Topology = uint32(len(r.used.Devices)), r.used.Unhealthy, r.topology
+		if r.topology != shim.None {
+			entry.Model = r.used.Model
+		}
+	}
+	return entry
+}
+
+// CheckReports looks for agents that have fallen silent. What they said last stays; somebody is told, once.
+func (m *Mirror) CheckReports(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.reports)) {
+		r := m.reports[name]
+		if r.latest == nil || m.nodes[name] == nil {
+			r.stale = false
+			continue
+		}
+		sentence := r.latest.Stale(now)
+		if sentence != "" && !r.stale {
+			m.tell(r.latest.Object(), ReasonStaleReport, sentence+"; what it said last stays")
+		}
+		r.stale = sentence != ""
+	}
+}
+
+// Stale is how many nodes have an agent that has fallen silent.
+func (m *Mirror) Stale() int {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	count := 0
+	for _, r := range m.reports {
+		if r.stale {
+			count++
+		}
+	}
+	return count
+}
+
+// ---- what somebody should hear ------------------------------------------------------------------------------------
+
+type news struct {
+	object           runtime.Object
+	reason, sentence string
+}
+
+// tell keeps a sentence until the lock is given back: observers may take their time.
+func (m *Mirror) tell(object runtime.Object, reason, sentence string) {
+	m.news = append(m.news, news{object, reason, sentence})
+}
+
+// Tell passes on what has been found since the last time.
+func (m *Mirror) Tell(observer Observer) {
+	m.mu.Lock()
+	news := m.news
+	m.news = nil
+	m.mu.Unlock()
+	for _, n := range news {
+		observer.Problem(n.object, n.reason, n.sentence)
+	}
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/frond-scheduler/frond/shim"
+)
+
+// What the engine holds on a node follows from what is known of it, never from the order in which that was learnt:
+//
+//   - bound pods by device, when what is written on them, or the report, names as many GPUs of the node as they have and
+//     nobody before them has one of these; else by count. Pods that carry their GPUs come before those of which only the
+//     report knows, older ones before younger ones.
+//   - locks of pods that are not bound, on GPUs that no bound pod has (locks.go).
+//   - healthy GPUs beyond what the node lets pods have, by count: its device plugin knows of something that the report
+//     does not.
+
+// settled is what came of it.
+type settled struct {
+	changed bool               // the engine was told something
+	freed   bool               // somebody holds less than before
+	failed  map[shim.Key]error // pods that the engine could not take
+	first   error              // the first of them, in order
+}
+
+// settle makes the engine hold what it should on a node, and gives back what is leaving in the same moment. In between no
+// GPU is free that should not be: the engine takes it as one call.
+func (m *Mirror) settle(name string, leaving ...shim.Key) (result settled) {
+	n := m.nodes[name]
+	if n == nil || !n.known {
+		return result // pods wait for their node
+	}
+	wanted := m.wanted(name, n, leaving)
+	stay := make(map[shim.Key]bool, len(wanted))
+	var emptied, put []shim.Pod
+	for _, entry := range wanted {
+		stay[entry.Key] = true
+		before, there := n.in[entry.Key]
+		if there && before == entry {
+			continue
+		}
+		if there && (before.Allocated != entry.Allocated || before.GPUs != entry.GPUs) {
+			// Pods may exchange GPUs, so all let go before one takes. An entry that stays keeps its gang.
+			before.Allocated, before.GPUs = "", 0
+			emptied = append(emptied, before)
+		}
+		put = append(put, entry)
+	}
+	out := slices.Clone(leaving)
+	for _, key := range slices.SortedFunc(maps.Keys(n.in), compareKeys) {
+		if !stay[key] {
+			out = append(out, key)
+			delete(n.in, key)
+		}
+	}
+	if len(out) == 0 && len(put) == 0 {
+		return result
+	}
+	errs := m.engine.Swap(out, append(emptied, put...))[len(emptied):]
+	for i, entry := range put {
+		if errs[i] == nil {
+			n.in[entry.Key] = entry
+			continue
+		}
+		delete(n.in, entry.Key)
+		err := fmt.Errorf("pod of %s on node %s is not counted: %w", entry.Name, name, errs[i])
+		if result.failed == nil {
+			result.failed, result.first = map[shim.Key]error{}, err
+		}
+		result.failed[entry.Key] = err
+	}
+	m.findShort(name, n)
+	result.changed, result.freed = true, len(out) > 0 || len(emptied) > 0
+	return result
+}
+
+func compareKeys(a, b shim.Key) int { return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Lo, b.Lo)) }
+
+func (n *node) has(key shim.Key) bool {
+	_, there := n.in[key]
+	return there
+}
+
+// wanted is what the engine should hold on a node.
+func (m *Mirror) wanted(name string, n *node, leaving []shim.Key) []shim.Pod {
+	pods := slices.SortedFunc(maps.Values(m.on[name]), func(a, b *pod) int {
+		return cmp.Or(compareBool(a.allocated == "", b.allocated == ""), a.created.Compare(b.created), cmp.Compare(a.uid, b.uid))
+	})
+	wanted := make([]shim.Pod, 0, len(pods)+1)
+	taken := uint32(0)
+	for _, p := range pods {
+		mask, reason, sentence := m.devices(n, p)
+		if mask&taken != 0 {
+			reason = ReasonGPUConflict
+			sentence = fmt.Sprintf("it has %s, of which another pod on the node has some; its GPUs are held by count", n.list(mask))
+			mask = 0
+		}
+		taken |= mask
+		if sentence != p.told {
+			if p.told = sentence; sentence != "" {
+				m.tell(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: p.name.Name, UID: p.uid}}, reason, sentence)
+			}
+		}
+		entry := p.entry
+		entry.Slot, entry.Allocated = n.slot, n.list(mask)
+		wanted = append(wanted, entry)
+	}
+	wanted = append(wanted, m.locks(name, n, taken, leaving)...)
+	if r := m.reports[name]; r != nil && r.used != nil && r.used.Healthy() > n.allocatable {
+		wanted = append(wanted, shim.Pod{Key: shim.PodKey("withheld/" + name), Slot: n.slot, GPUs: r.used.Healthy() - n.allocatable,
+			Name: "withheld by " + name, Rank: shim.None})
+	}
+	return wanted
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// devices of a bound pod as a mask; 0: not known, and the sentence says why when somebody should look at it.
+func (m *Mirror) devices(n *node, p *pod) (mask uint32, reason, sentence string) {
+	r := m.reports[p.node]
+	if p.allocated == "" {
+		if r != nil && r.used != nil {
+			if mask = r.used.UsedBy(p.uid, p.name); bits.OnesCount32(mask) == int(p.entry.GPUs) {
+				return mask, "", ""
+			}
+		}
+		return 0, "", ""
+	}
+	if strings.Count(p.allocated, ",")+1 != int(p.entry.GPUs) {
+		return 0, ReasonUnknownGPU, fmt.Sprintf("it has %d GPUs and carries another number of them; they are held by count", p.entry.GPUs)
+	}
+	for id := range strings.SplitSeq(p.allocated, ",") {
+		index, found := m.index(n, id)
+		if !found || mask>>index&1 != 0 {
+			if r == nil || r.names == nil {
+				return 0, "", "" // a report may yet tell
+			}
+			return 0, ReasonUnknownGPU, fmt.Sprintf("it carries GPU %s, which node %s does not have, or carries it twice; its GPUs are held by count", shorten(id), p.node)
+		}
+		mask |= 1 << index
+	}
+	return mask, "", ""
+}
+
+// ---- names of GPUs ------------------------------------------------------------------------------------------------
+
+const gpuInfix = "-gpu-"
+
+// index of the GPU that a pod or a Lease calls by that id. Pods that were bound before the node had a report carry the
+// engine's own names.
+func (m *Mirror) index(n *node, id string) (uint32, bool) {
+	if r := m.reports[n.entry.Name]; r != nil && r.names != nil {
+		if index, found := r.names.Index(id); found {
+			return index, index < n.entry.GPUs
+		}
+	}
+	return n.plain(id)
+}
+
+// plain reads NODE-gpu-INDEX.
+func (n *node) plain(id string) (uint32, bool) {
+	digits, found := strings.CutPrefix(id, n.entry.Name+gpuInfix)
+	if !found {
+		return 0, false
+	}
+	index, err := strconv.ParseUint(digits, 10, 8)
+	return uint32(index), err == nil && uint32(index) < n.entry.GPUs && digits == strconv.FormatUint(index, 10)
+}
+
+// list is what the engine reads: NODE-gpu-INDEX for each bit, "" for none.
+func (n *node) list(mask uint32) string {
+	var text strings.Builder
+	for ; mask != 0; mask &= mask - 1 {
+		if text.Len() > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(n.entry.Name + gpuInfix)
+		text.WriteString(strconv.Itoa(bits.TrailingZeros32(mask)))
+	}
+	return text.String()
+}
+
+// Visible turns the GPUs that the engine wrote for a pod's Binding into what users see: UUIDs when the node's agent has
+// reported them. The order, which is the ring's, stays.
+func (m *Mirror) Visible(node, allocated string) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	n, r := m.nodes[node], m.reports[node]
+	if allocated == "" || n == nil || r == nil || r.names == nil {
+		return allocated
+	}
+	ids := strings.Split(allocated, ",")
+	for i, id := range ids {
+		index, found := n.plain(id)
+		if !found || int(index) >= len(r.names.Devices) {
+			return allocated
+		}
+		ids[i] = r.names.Devices[index].ID
+	}
+	return strings.Join(ids, ",")
+}
+
+// shorten keeps what others wrote out of sentences beyond what helps to find it.
+func shorten(text string) string {
+	const most = 64
+	if len(text) <= most {
+		return strconv.Quote(text)
+	}
+	return strconv.Quote(text[:most]) + "…"
+}
