@@ -99,6 +99,10 @@ build/rel/test/property/%: build/rel/test/property/%.o
 bin/scheduler bin/lab bin/etcd: bin/%: $(GO_SRC)
 	@test/tools/step.sh "build $@" go build -ldflags '$(GO_LDFLAGS)' -o $@ ./plugin/cmd/$*
 
+# The scheduler that tests kill at chosen points. Upstream has no file with this tag, so nothing of it is compiled again.
+bin/scheduler-faults: $(GO_SRC) | bin/scheduler
+	@test/tools/step.sh "build $@" go build -tags failpoints -ldflags '$(GO_LDFLAGS)' -o $@ ./plugin/cmd/scheduler
+
 $(KUBE:%=bin/%): bin/%: go.mod go.sum
 	@test/tools/step.sh "build $@ (Kubernetes $(KUBE_VERSION))" \
 		go build -ldflags '$(GO_LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/$*

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !failpoints
+
+package failpoint
+
+// Hit passes the point of that name.
+func Hit(string) error { return nil }
+
+// HitNth passes the points of a row of n equal steps of which i are done: NAME-first, NAME-half, NAME-last-but-one and
+// NAME-last, those of them that i is. In a short row one step may be several.
+func HitNth(_ string, _, _ int) error { return nil }
