@@ -137,9 +137,14 @@ func (t *Table) Abort(uid types.UID, number uint64) []types.UID {
 // Gate is the one attempt to lock what a plan needs: the first member that comes to Bind makes it, the others wait for its
 // outcome.
 type Gate struct {
-	done chan struct{}
-	err  error
+	versions map[types.UID]string
+	done     chan struct{}
+	err      error
 }
+
+// Version of a member's pod from before the attempt: its Binding carries it, so that it is refused if somebody has taken the
+// lock away since.
+func (g *Gate) Version(uid types.UID) string { return g.versions[uid] }
 
 // Open says how the attempt ended; called once, by the member that makes it.
 func (g *Gate) Open(err error) {
@@ -171,9 +176,11 @@ func (t *Table) Enter(uid types.UID, number uint64) (gate *Gate, first bool, pla
 	if p.gate != nil {
 		return p.gate, false, nil
 	}
-	p.gate = &Gate{done: make(chan struct{})}
+	p.gate = &Gate{versions: make(map[types.UID]string, len(p.places)), done: make(chan struct{})}
 	for member, node := range p.places {
-		places = append(places, Placed{Pod: t.pods[member].pod, Node: node})
+		pod := t.pods[member].pod
+		p.gate.versions[member] = pod.ResourceVersion
+		places = append(places, Placed{Pod: pod, Node: node})
 	}
 	return p.gate, true, places
 }

@@ -3,6 +3,7 @@
 package topologygpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
+	"github.com/frond-scheduler/frond/plugin/failpoint"
 	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
 )
@@ -26,8 +28,10 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if c == nil {
 		return fwk.NewStatus(fwk.Skip)
 	}
+	version := ""
 	if c.member {
-		if err := p.lockGang(ctx, pod, c.plan); err != nil {
+		var err error
+		if version, err = p.lockGang(ctx, pod, c.plan); err != nil {
 			return fwk.AsStatus(fmt.Errorf("locking the GPUs of pod %s/%s's gang: %w", pod.Namespace, pod.Name, err))
 		}
 	}
@@ -41,7 +45,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		}
 		return fwk.AsStatus(fmt.Errorf("no GPUs are reserved for pod %s/%s: %w", pod.Namespace, pod.Name, err))
 	}
-	if err := p.assign(ctx, pod, node, annotations, c.member); err != nil {
+	if err := p.assign(ctx, pod, node, annotations, version); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s/%s to node %s: %w", pod.Namespace, pod.Name, node, err))
 	}
 	p.bound(pod, node)
@@ -65,10 +69,11 @@ func (p *Plugin) PostBind(_ context.Context, state fwk.CycleState, pod *v1.Pod, 
 }
 
 func (p *Plugin) bound(pod *v1.Pod, node string) {
+	settled, of := p.table.Bound(pod.UID, node)
 	if err := p.engine.Confirm(podKey(pod)); err != nil && !shim.IsCode(err, shim.CodeUnknown) { // unknown: deleted meanwhile
 		klog.Background().Error(err, "The engine did not take a binding", "pod", klog.KObj(pod), "node", node)
 	}
-	p.table.Bound(pod.UID, node)
+	_ = failpoint.HitNth("bind", settled, of)
 }
 
 // A Binding that failed may have been carried out all the same: the API server itself is asked, for as long as it takes it to
@@ -84,13 +89,15 @@ var errElsewhere = errors.New("another scheduler has bound the pod")
 // assign sends the Binding. With device locks it carries the version that the pod had before they were taken: whoever
 // takes a pod's locks away writes to the pod first, so that a Binding prepared before is refused. A version that has
 // changed for another reason (upstream notes nominations on the pod) is looked up, and the locks are taken again.
-func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string, locked bool) error {
+// version: the locks were taken with it; "": they are still to be taken.
+func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string, version string) error {
 	binding := &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: annotations},
 		Target:     v1.ObjectReference{Kind: "Node", Name: node},
 	}
+	locked := p.locks == nil || version != ""
 	if p.locks != nil {
-		binding.ResourceVersion = p.version(pod)
+		binding.ResourceVersion = cmp.Or(version, p.version(pod))
 	}
 	for try := 1; ; try++ {
 		if !locked {

@@ -280,6 +280,7 @@ func (c *cluster) watchRoom(ctx context.Context) {
 
 // reject ends the waiting of members whose plan came to nothing, and frees the nodes that were kept for them.
 func (c *cluster) reject(members []types.UID, message string) {
+	c.mirror.Unyield(members...)
 	for _, uid := range members {
 		c.first.DeleteNominatedPodIfExists(&v1.Pod{ObjectMeta: objectMeta(uid)})
 		if waiting := c.first.GetWaitingPod(uid); waiting != nil {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/frond-scheduler/frond/plugin/failpoint"
 	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
@@ -37,10 +39,11 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		p.waits(logger, pod, turn, status.Message(), 0)
 		return nil, status
 	}
-	pending := 0
+	pending, uids := 0, make([]types.UID, 0, len(turn.Members))
 	for _, peer := range turn.Members {
 		if peer.Node == "" {
 			pending++
+			uids = append(uids, peer.Pod.UID)
 		}
 	}
 	// All that are there, else as many as make the gang whole; later ones join around those.
@@ -48,10 +51,13 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if turn.Least < pending {
 		sizes = append(sizes, turn.Least)
 	}
+	// What is locked for the members from before is no obstacle to themselves.
+	p.mirror.Yield(uids...)
 	var result attempt
 	for _, size := range sizes {
 		result = p.attempt(ctx, room, pod, turn, size)
 		if result.err != nil {
+			p.mirror.Unyield(uids...)
 			return nil, fwk.AsStatus(fmt.Errorf("planning gang %s: %w", turn.ID, result.err))
 		}
 		if result.plan.Outcome == shim.Placed {
@@ -60,6 +66,7 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	p.warn(pod, result.plan, func(flag shim.PlanFlag) bool { return p.table.Warn(turn.ID, uint32(flag)) })
 	if result.plan.Outcome != shim.Placed {
+		p.mirror.Unyield(uids...)
 		p.waits(klog.LoggerWithValues(logger, "outcome", result.plan.Outcome.String(), "rule", result.plan.Rule.String(),
 			"members", pending, "generation", result.plan.Generation), pod, turn, result.sentence, topologyWait(result.plan))
 		return nil, unresolvable(result.sentence)
@@ -125,6 +132,10 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 			last.plan.Outcome, last.sentence = shim.Waits, reasonRefused
 			continue
 		}
+		if err := failpoint.Hit("planned"); err != nil {
+			last.err = err
+			return last
+		}
 		err = p.engine.Reserve(request, asked, places)
 		if shim.IsCode(err, shim.CodeStale) {
 			last.plan.Outcome, last.sentence = shim.Waits, reasonMoved
@@ -145,6 +156,7 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 			last.plan.Outcome, last.sentence = shim.Waits, reasonMoved
 		}
 		last.number = number
+		_ = failpoint.Hit("reserved")
 		return last
 	}
 	return last

@@ -78,11 +78,11 @@ func (c *cluster) lockChanged(node string) {
 }
 
 // lockGang returns once every GPU of the pod's plan is locked. The first member that comes does it for all of them: one
-// write a node.
-func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) error {
+// write a node. version is the pod's from before that.
+func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) (version string, err error) {
 	gate, first, places := p.table.Enter(pod.UID, number)
 	if gate == nil {
-		return errDropped
+		return "", errDropped
 	}
 	if first {
 		gate.Open(p.lockPlaces(places))
@@ -90,13 +90,13 @@ func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) error
 	select {
 	case <-gate.Done():
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 	if err := gate.Err(); err != nil {
 		p.reject(p.table.Abort(pod.UID, number), err.Error())
-		return err
+		return "", err
 	}
-	return nil
+	return gate.Version(pod.UID), nil
 }
 
 func (p *Plugin) lockPlaces(places []gangs.Placed) error {
@@ -124,9 +124,6 @@ func (p *Plugin) lockPlaces(places []gangs.Placed) error {
 
 // lockPod locks the GPUs of one pod; those that it has already stay its own.
 func (p *Plugin) lockPod(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string) error {
-	if p.locks == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, lockWithin)
 	defer cancel()
 	return p.locks.Take(ctx, node, []locks.Claimant{claimant(pod, annotations)})

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/frond-scheduler/frond/plugin/failpoint"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -34,6 +35,7 @@ func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ 
 	if members == nil { // somebody's wait ran out in this very moment, and the plan with it
 		return unschedulable(reasonDropped), 0
 	}
+	_ = failpoint.Hit("permitted")
 	for _, uid := range members {
 		if waiting := p.handle.GetWaitingPod(uid); waiting != nil {
 			waiting.Allow(Name)

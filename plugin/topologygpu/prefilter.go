@@ -61,9 +61,13 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 	if self.GPUs == 0 {
 		return p.preFilterWithoutGPUs(state, request, self, annotations)
 	}
+	p.mirror.Yield(pod.UID) // what is locked for the pod from before is no obstacle to itself
 	plan, position, sentence, err := p.engine.Order(request, self, annotations, nil)
 	if err == nil && plan.Outcome == shim.Waits && p.mirror.CatchUp(p.gone) > 0 {
 		plan, position, sentence, err = p.engine.Order(request, self, annotations, nil)
+	}
+	if err != nil || plan.Outcome != shim.Placed {
+		p.mirror.Unyield(pod.UID)
 	}
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("ordering nodes for pod %s: %w", request.Name, err))

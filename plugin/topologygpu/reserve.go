@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/frond-scheduler/frond/plugin/failpoint"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -81,6 +82,7 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	if c == nil {
 		return
 	}
+	_ = failpoint.Hit("unreserve")
 	if c.member {
 		p.reject(p.table.Fail(pod.UID, c.plan), reasonDropped)
 	} else {

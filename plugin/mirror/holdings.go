@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/frond-scheduler/frond/plugin/locks"
+)
+
+// Holdings are the bound pods that carry their GPUs, as they carry them: what Leases are compared with.
+func (m *Mirror) Holdings() []locks.Holding {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	holdings := make([]locks.Holding, 0, len(m.pods))
+	for uid, p := range m.pods {
+		if p.allocated != "" {
+			holdings = append(holdings, locks.Holding{Node: p.node, Claimant: locks.Claimant{
+				Pod: uid, Namespace: p.name.Namespace, Name: p.name.Name, GPUs: strings.Split(p.allocated, ","),
+			}})
+		}
+	}
+	slices.SortFunc(holdings, func(a, b locks.Holding) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
+	return holdings
+}
+
+// Find is the name of a bound pod with GPUs.
+func (m *Mirror) Find(uid types.UID) (types.NamespacedName, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if p := m.pods[uid]; p != nil {
+		return p.name, true
+	}
+	return types.NamespacedName{}, false
+}
