@@ -69,6 +69,8 @@ type Options struct {
 	Leading func() bool
 	// OnConflict hears of every refusal, from many goroutines.
 	OnConflict func(*HeldError)
+	// Changed hears of every Lease that the watch shows, one after the other; nil: nobody.
+	Changed func(node string)
 
 	Every    time.Duration    // between comparisons; 0: a minute
 	Patience time.Duration    // with other schedulers' reservations; 0: 15 s

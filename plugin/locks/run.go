@@ -42,6 +42,7 @@ func (l *Locks) Run(ctx context.Context) error {
 			}
 			if lease, ok := object.(*coordinationv1.Lease); ok {
 				l.observeGone(lease.Name, lease.ResourceVersion)
+				l.changed(lease.Name)
 			}
 		},
 	})
@@ -66,6 +67,13 @@ func (l *Locks) Run(ctx context.Context) error {
 func (l *Locks) sees(object any) {
 	if lease, ok := object.(*coordinationv1.Lease); ok && !foreign(lease) {
 		l.observe(lease)
+		l.changed(lease.Name)
+	}
+}
+
+func (l *Locks) changed(node string) {
+	if l.opts.Changed != nil {
+		l.opts.Changed(node)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/frond-scheduler/frond/plugin/failpoint"
 )
 
 // HeldError says that somebody owns a GPU that was asked for.
@@ -216,6 +218,7 @@ func (l *Locks) TakeAll(ctx context.Context, want map[string][]Claimant) error {
 	trying, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var failed atomic.Bool
+	var locked atomic.Int32
 	fresh, failures := make([][]types.UID, len(names)), make([]error, len(names))
 	parallel(len(names), func(i int) {
 		if failed.Load() {
@@ -225,6 +228,8 @@ func (l *Locks) TakeAll(ctx context.Context, want map[string][]Claimant) error {
 		if fresh[i], failures[i] = l.take(trying, names[i], want[names[i]]); failures[i] != nil && !failed.Swap(true) {
 			// Writes under way may end: breaking them off would leave them in doubt.
 			time.AfterFunc(stopDelay, func() { stop(errElsewhere) })
+		} else if failures[i] == nil {
+			_ = failpoint.HitNth("lock", int(locked.Add(1)), len(names))
 		}
 	})
 	var first error

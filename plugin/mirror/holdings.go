@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,4 +36,11 @@ func (m *Mirror) Find(uid types.UID) (types.NamespacedName, bool) {
 		return p.name, true
 	}
 	return types.NamespacedName{}, false
+}
+
+// LockedOn are the nodes whose Leases name the pod.
+func (m *Mirror) LockedOn(uid types.UID) []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Sorted(maps.Keys(m.locked[uid]))
 }

@@ -132,7 +132,7 @@ func profile(t *testing.T, name string, args runtime.Object, first bool) *config
 	return p
 }
 
-const withLibrary = `{"corePath": "` + realLibrary + `", "topology": {"preset": "topograph"}}`
+const withLibrary = `{"corePath": "` + realLibrary + `", "topology": {"preset": "topograph"}, "deviceLocks": {"enabled": false}}`
 
 func newBench(t *testing.T) *bench {
 	t.Helper()

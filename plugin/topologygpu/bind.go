@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
@@ -42,6 +43,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if err != nil {
 		if c.member && shim.IsCode(err, shim.CodeUnknown) {
 			p.reject(p.table.Forsake(pod.UID), reasonDropped)
+			p.unlock([]types.UID{pod.UID}, node)
 		}
 		return fwk.AsStatus(fmt.Errorf("no GPUs are reserved for pod %s/%s: %w", pod.Namespace, pod.Name, err))
 	}
@@ -114,7 +116,7 @@ func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotatio
 		case lost != nil:
 			return errors.Join(err, lost)
 		case live.Spec.NodeName == node && live.Annotations[workload.Allocated] == annotations[workload.Allocated]:
-			return nil // the reply was lost, or a retry of the client's met its own success
+			return nil // the answer was lost, or a retry of the client's met its own success
 		case live.Spec.NodeName != "":
 			p.mirror.Unreserve(pod.UID) // the watch enters it where it is
 			return fmt.Errorf("%w to node %s: %w", errElsewhere, live.Spec.NodeName, err)

@@ -4,11 +4,13 @@ package topologygpu
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -109,12 +111,13 @@ func TestASinglePodFromPreFilterToBind(t *testing.T) {
 func TestABindingWhoseAnswerWasLost(t *testing.T) {
 	b := newBench(t)
 	one := pod("one", 1, 1)
-	bound := one.DeepCopy()
-	bound.Spec.NodeName = "node-1"
-	if err := b.client.Tracker().Add(bound); err != nil {
-		t.Fatal(err)
-	}
-	b.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+	b.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		binding := action.(clienttesting.CreateAction).GetObject().(*v1.Binding)
+		bound := one.DeepCopy()
+		bound.Spec.NodeName, bound.Annotations = binding.Target.Name, binding.Annotations
+		if binding.Name == one.Name {
+			_ = b.client.Tracker().Add(bound) // the second time it is there
+		}
 		return true, nil, context.DeadlineExceeded
 	})
 	state, _, _ := b.preFilter(one)
@@ -132,6 +135,31 @@ func TestABindingWhoseAnswerWasLost(t *testing.T) {
 	if status := b.plugin.Bind(ctx, state, two, "node-1"); status.IsSuccess() {
 		t.Error("this one is not")
 	}
+}
+
+func TestAPodThatAnotherSchedulerHasBoundIsGivenBack(t *testing.T) {
+	b := newBench(t)
+	one := pod("one", 1, 1)
+	elsewhere := one.DeepCopy()
+	elsewhere.Spec.NodeName, elsewhere.Annotations = "node-1", map[string]string{workload.Allocated: "node-1-gpu-7"}
+	if err := b.client.Tracker().Add(elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	b.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewConflict(v1.Resource("pods/binding"), "one", errors.New("already assigned"))
+	})
+	state, _, _ := b.preFilter(one)
+	if status := b.plugin.Reserve(ctx, state, one, "node-1"); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	status := b.plugin.Bind(ctx, state, one, "node-1")
+	if status.IsSuccess() || !strings.Contains(status.Message(), errElsewhere.Error()) {
+		t.Errorf("the same node, but other GPUs: got %v", status)
+	}
+	if b.reserved() != 0 {
+		t.Error("what was reserved for it is still held")
+	}
+	b.check()
 }
 
 func TestSinglePodsThatAreRefused(t *testing.T) {

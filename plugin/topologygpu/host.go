@@ -83,8 +83,8 @@ func (h *Host) Factory(ctx context.Context, object runtime.Object, handle fwk.Ha
 		if err != nil {
 			return nil, err
 		}
-		if shared.leading = h.Leading; shared.leading == nil {
-			shared.leading = func() bool { return true }
+		if h.Leading != nil {
+			shared.leading = h.Leading
 		}
 		if err := shared.start(ctx, handle); err != nil {
 			shared.engine.Close()
@@ -152,7 +152,7 @@ func open(raw []byte, how ...shim.Option) (*cluster, error) {
 		}
 		return nil, err
 	}
-	shared := &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64)}
+	shared := &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64), leading: func() bool { return true }}
 	if peek.DeviceLocks.Enabled == nil || *peek.DeviceLocks.Enabled {
 		shared.lockNamespace = cmp.Or(peek.DeviceLocks.Namespace, locks.DefaultNamespace)
 	}
@@ -281,6 +281,7 @@ func (c *cluster) watchRoom(ctx context.Context) {
 // reject ends the waiting of members whose plan came to nothing, and frees the nodes that were kept for them.
 func (c *cluster) reject(members []types.UID, message string) {
 	c.mirror.Unyield(members...)
+	c.unlock(members)
 	for _, uid := range members {
 		c.first.DeleteNominatedPodIfExists(&v1.Pod{ObjectMeta: objectMeta(uid)})
 		if waiting := c.first.GetWaitingPod(uid); waiting != nil {

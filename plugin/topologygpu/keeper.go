@@ -30,10 +30,8 @@ const (
 
 type keeper struct {
 	*cluster
-	logger  klog.Logger
-	leading func() bool
-
-	last time.Time // round
+	logger klog.Logger
+	last   time.Time // round
 }
 
 func (k *keeper) run(ctx context.Context) {

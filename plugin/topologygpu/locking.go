@@ -11,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -127,6 +128,19 @@ func (p *Plugin) lockPod(ctx context.Context, pod *v1.Pod, node string, annotati
 	ctx, cancel := context.WithTimeout(ctx, lockWithin)
 	defer cancel()
 	return p.locks.Take(ctx, node, []locks.Claimant{claimant(pod, annotations)})
+}
+
+// unlock gives back what pods have locked, once the API server has confirmed that they are not bound there. nodes: besides
+// those that the watch has shown.
+func (c *cluster) unlock(pods []types.UID, nodes ...string) {
+	if c.locks == nil {
+		return
+	}
+	for _, uid := range pods {
+		for _, node := range append(c.mirror.LockedOn(uid), nodes...) {
+			c.locks.Free(node, uid)
+		}
+	}
 }
 
 func claimant(pod *v1.Pod, annotations map[string]string) locks.Claimant {

@@ -42,6 +42,11 @@ func (o *observer) PodSeen(pod *v1.Pod) {
 // PodGone: a pod was deleted or has ended.
 func (o *observer) PodGone(pod *v1.Pod) {
 	o.told.Delete(pod.UID)
+	if pod.Spec.NodeName != "" {
+		o.unlock([]types.UID{pod.UID}, pod.Spec.NodeName)
+	} else {
+		o.unlock([]types.UID{pod.UID})
+	}
 	o.reject(o.table.DropPod(pod.UID), reasonLeft)
 }
 

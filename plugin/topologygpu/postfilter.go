@@ -6,6 +6,7 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -18,6 +19,7 @@ const reasonNoRoom = "a pod of the gang could not be scheduled on its node"
 func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if p.table.Member(pod.UID) {
 		p.reject(p.table.Forsake(pod.UID), reasonNoRoom)
+		p.unlock([]types.UID{pod.UID})
 	} else if c := read(state); c == nil || !c.refused {
 		return nil, fwk.NewStatus(fwk.Unschedulable) // the next plugin runs
 	}

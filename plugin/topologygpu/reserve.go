@@ -6,6 +6,7 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -77,7 +78,7 @@ func (p *Plugin) again(ctx context.Context, pod *v1.Pod, reason string) *fwk.Sta
 
 // Unreserve gives a single pod's GPUs back. A member that fails before its gang was let through takes the whole plan with
 // it; afterwards others may be bound, so it keeps its place and retries there.
-func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ string) {
+func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, node string) {
 	c := read(state)
 	if c == nil {
 		return
@@ -87,6 +88,7 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 		p.reject(p.table.Fail(pod.UID, c.plan), reasonDropped)
 	} else {
 		p.mirror.Unreserve(pod.UID)
+		p.unlock([]types.UID{pod.UID}, node)
 	}
 	p.roomAppeared(true) // upstream forgets the pod next
 }

@@ -20,7 +20,7 @@ import (
 const recordVariable = "FROND_RECORD"
 
 func main() {
-	host := &topologygpu.Host{Record: os.Getenv(recordVariable)}
+	host := &topologygpu.Host{Record: os.Getenv(recordVariable), Leading: (&topologygpu.Leader{}).Leading}
 	command := app.NewSchedulerCommand(app.WithPlugin(topologygpu.Name, host.Factory))
 	addSchedulerName(command)
 	os.Exit(cli.Run(command))
