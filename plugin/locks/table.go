@@ -96,7 +96,7 @@ func parse(lease *coordinationv1.Lease) table {
 		t.whole = true
 		return t
 	}
-	entries, twice, err := readObject(text)
+	entries, err := readObject(text)
 	if err != nil {
 		fail(OwnersAnnotation, fmt.Sprintf("%s (%v)", shown(text), err), allowedOwners)
 		t.whole = true
@@ -105,7 +105,7 @@ func parse(lease *coordinationv1.Lease) table {
 	for _, gpu := range slices.Sorted(maps.Keys(entries)) {
 		var owner string
 		raw := entries[gpu]
-		if json.Unmarshal(raw, &owner) != nil || !plausible(gpu, maxID) || !plausible(owner, maxUID) || twice[gpu] {
+		if json.Unmarshal(raw, &owner) != nil || !plausible(gpu, maxID) || !plausible(owner, maxUID) {
 			t.bad[gpu] = raw
 			fail(OwnersAnnotation, shown(gpu)+": "+shown(string(raw)), allowedEntry)
 			continue
@@ -113,7 +113,7 @@ func parse(lease *coordinationv1.Lease) table {
 		t.owners[gpu] = types.UID(owner)
 	}
 	// Without its note an owner is only harder to look up: that blocks nothing.
-	notes, _, err := readObject(lease.Annotations[PodsAnnotation])
+	notes, err := readObject(lease.Annotations[PodsAnnotation])
 	if err != nil && len(t.owners) > 0 {
 		fail(PodsAnnotation, fmt.Sprintf("%s (%v)", shown(lease.Annotations[PodsAnnotation]), err), allowedPods)
 	}
@@ -129,37 +129,37 @@ func parse(lease *coordinationv1.Lease) table {
 	return t
 }
 
-// readObject reads a JSON object entry by entry, so that a key which occurs twice is noticed.
-func readObject(text string) (entries map[string]json.RawMessage, twice map[string]bool, err error) {
+// readObject reads a JSON object entry by entry. A key which occurs twice, with different values, gets a list of them.
+func readObject(text string) (map[string]json.RawMessage, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return nil, nil, errors.New("not a JSON object")
+		return nil, errors.New("not a JSON object")
 	}
-	entries, twice = map[string]json.RawMessage{}, map[string]bool{}
+	entries := map[string]json.RawMessage{}
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		name := key.(string) // the decoder lets no other key through
 		if old, again := entries[name]; again && !bytes.Equal(old, value) {
-			twice[name] = true
+			value = slices.Concat([]byte("["), old, []byte(","), value, []byte("]"))
 		}
 		if entries[name] = value; len(entries) > maxEntries {
-			return nil, nil, fmt.Errorf("more than %d entries", maxEntries)
+			return nil, fmt.Errorf("more than %d entries", maxEntries)
 		}
 	}
 	if _, err := decoder.Token(); err != nil { // the closing brace
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return nil, nil, errors.New("something follows the object")
+		return nil, errors.New("something follows the object")
 	}
-	return entries, twice, nil
+	return entries, nil
 }
 
 // plausible: made of the characters of names and UUIDs. MIG devices have slashes and colons in theirs.
