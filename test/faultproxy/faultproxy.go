@@ -4,7 +4,8 @@
 // replies to writes that were carried out, answers 409, 429 or 500 instead of passing a write on, holds requests up, cuts
 // watches off, or is not there at all. What it does is drawn from a seed and can be changed at any time.
 //
-// It serves plain HTTP on the loopback and passes the client's credentials on, so a client needs nothing but its address.
+// It serves plain HTTP on the loopback and shows the API server the client's token itself: clients send none over plain
+// HTTP, and so need nothing but its address.
 package faultproxy
 
 import (
@@ -59,7 +60,7 @@ type Proxy struct {
 }
 
 // Start serves until Close. Requests that spare says true for are passed on untouched, unless all is down; nil: none.
-func Start(server string, authority *tls.Config, seed uint64, spare func(*http.Request) bool) (*Proxy, error) {
+func Start(server string, authority *tls.Config, token string, seed uint64, spare func(*http.Request) bool) (*Proxy, error) {
 	target, err := url.Parse(server)
 	if err != nil {
 		return nil, fmt.Errorf("the API server's address: %w", err)
@@ -76,7 +77,10 @@ func Start(server string, authority *tls.Config, seed uint64, spare func(*http.R
 		random: rand.New(rand.NewPCG(seed, 0)), watches: map[int]context.CancelFunc{},
 	}
 	p.pass = &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+		},
 		Transport:     &http.Transport{TLSClientConfig: authority, ForceAttemptHTTP2: true},
 		FlushInterval: -1, // a watch's events go out at once
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
