@@ -4,7 +4,8 @@
 // replies to writes that were carried out, answers 409, 429 or 500 instead of passing a write on, holds requests up, cuts
 // watches off, or is not there at all. What it does is drawn from a seed and can be changed at any time.
 //
-// It serves plain HTTP on the loopback and passes the client's credentials on, so a client needs nothing but its address.
+// It serves plain HTTP on the loopback and shows the API server the client's token itself: clients send none over plain
+// HTTP, and so need nothing but its address.
 package faultproxy
 
 import (
@@ -54,12 +55,12 @@ type Proxy struct {
 	random  *rand.Rand
 	faults  Faults
 	counts  Counts
-	watches map[int]context.CancelFunc
+	watches map[int]func() bool // cuts one off; false: it had ended
 	next    int
 }
 
 // Start serves until Close. Requests that spare says true for are passed on untouched, unless all is down; nil: none.
-func Start(server string, authority *tls.Config, seed uint64, spare func(*http.Request) bool) (*Proxy, error) {
+func Start(server string, authority *tls.Config, token string, seed uint64, spare func(*http.Request) bool) (*Proxy, error) {
 	target, err := url.Parse(server)
 	if err != nil {
 		return nil, fmt.Errorf("the API server's address: %w", err)
@@ -73,10 +74,13 @@ func Start(server string, authority *tls.Config, seed uint64, spare func(*http.R
 	}
 	p := &Proxy{
 		address: "http://" + listener.Addr().String(), spare: spare,
-		random: rand.New(rand.NewPCG(seed, 0)), watches: map[int]context.CancelFunc{},
+		random: rand.New(rand.NewPCG(seed, 0)), watches: map[int]func() bool{},
 	}
 	p.pass = &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+		},
 		Transport:     &http.Transport{TLSClientConfig: authority, ForceAttemptHTTP2: true},
 		FlushInterval: -1, // a watch's events go out at once
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
@@ -97,11 +101,25 @@ func (p *Proxy) Set(faults Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = faults
-	if faults.Down {
-		for _, cut := range p.watches {
+	for _, cut := range p.watches {
+		if faults.Down {
 			cut()
+		} else if faults.WatchLife > 0 {
+			p.cutLater(cut)
 		}
 	}
+}
+
+// cutLater ends a watch after a while; one that has ended by then is not counted, and not hurt.
+func (p *Proxy) cutLater(cut func() bool) {
+	life := time.Duration(p.random.Int64N(int64(p.faults.WatchLife)) + 1)
+	time.AfterFunc(life, func() {
+		if cut() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.counts.Watch++
+		}
+	})
 }
 
 // Counts so far.
@@ -117,7 +135,6 @@ type verdict struct {
 	code  int // answered instead of being passed on
 	drop  bool
 	delay time.Duration
-	life  time.Duration
 }
 
 func (p *Proxy) draw(request *http.Request) verdict {
@@ -155,9 +172,6 @@ func (p *Proxy) draw(request *http.Request) verdict {
 	if p.faults.Delay > 0 && happens(p.faults.Delayed, &p.counts.Delayed) {
 		v.delay = time.Duration(p.random.Int64N(int64(p.faults.Delay)) + 1)
 	}
-	if p.faults.WatchLife > 0 && isWatch(request) {
-		v.life = time.Duration(p.random.Int64N(int64(p.faults.WatchLife)) + 1)
-	}
 	return v
 }
 
@@ -190,35 +204,33 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		p.pass.ServeHTTP(&deaf{header: http.Header{}}, request)
 		panic(http.ErrAbortHandler)
 	case isWatch(request):
-		p.watch(w, request, v.life)
+		p.watch(w, request)
 	default:
 		p.pass.ServeHTTP(w, request)
 	}
 }
 
-// watch passes a watch on until it is cut off, after life or by Set.
-func (p *Proxy) watch(w http.ResponseWriter, request *http.Request, life time.Duration) {
-	ctx, cut := context.WithCancel(request.Context())
-	defer cut()
+// watch passes a watch on until it is cut off.
+func (p *Proxy) watch(w http.ResponseWriter, request *http.Request) {
+	ctx, cancel := context.WithCancel(request.Context())
+	defer cancel()
+	cut := func() bool {
+		defer cancel()
+		return ctx.Err() == nil
+	}
 	p.mu.Lock()
 	id := p.next
 	p.next++
 	p.watches[id] = cut
+	if p.faults.WatchLife > 0 && !p.spare(request) {
+		p.cutLater(cut)
+	}
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.watches, id)
 	}()
-	if life > 0 {
-		timer := time.AfterFunc(life, func() {
-			p.mu.Lock()
-			p.counts.Watch++
-			p.mu.Unlock()
-			cut()
-		})
-		defer timer.Stop()
-	}
 	p.pass.ServeHTTP(w, request.WithContext(ctx))
 	if ctx.Err() != nil && request.Context().Err() == nil {
 		panic(http.ErrAbortHandler) // a connection that breaks, not a stream that ends

@@ -5,11 +5,14 @@
 package harness
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
@@ -37,8 +40,13 @@ type Lab struct {
 }
 
 // Main is TestMain: starts a lab, hands it to use, runs the tests, stops it.
-func Main(m *testing.M, use func(*Lab)) {
-	code, err := run(m, use)
+func Main(m *testing.M, use func(*Lab)) { main(m, false, use) }
+
+// MainAlone is Main for tests that bring their own schedulers: the lab's own is paused.
+func MainAlone(m *testing.M, use func(*Lab)) { main(m, true, use) }
+
+func main(m *testing.M, alone bool, use func(*Lab)) {
+	code, err := run(m, alone, use)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "harness:", err)
 		code = 1
@@ -46,26 +54,86 @@ func Main(m *testing.M, use func(*Lab)) {
 	os.Exit(code)
 }
 
-func run(m *testing.M, use func(*Lab)) (int, error) {
-	root, err := filepath.Abs("../..") // of test/PACKAGE, where go test runs us
+func run(m *testing.M, alone bool, use func(*Lab)) (int, error) {
+	lab, err := up(strconv.Itoa(os.Getpid()), ClusterLine)
 	if err != nil {
 		return 1, err
 	}
-	lab := &Lab{Root: root, Dir: filepath.Join(root, "build", "labs", strconv.Itoa(os.Getpid()))}
-	defer os.RemoveAll(lab.Dir)
-	if out, err := lab.command("up", "--cluster", ClusterLine, "--with-parent", strconv.Itoa(os.Getpid())).CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("lab up: %w\n%s", err, out)
-	}
-	defer lab.command("down").Run()
-	if lab.Config, err = clientcmd.BuildConfigFromFlags("", lab.Kubeconfig()); err != nil {
-		return 1, err
-	}
-	lab.Config.QPS, lab.Config.Burst = 500, 1000
-	if lab.Client, err = kubernetes.NewForConfig(lab.Config); err != nil {
-		return 1, err
+	defer lab.down()
+	if alone {
+		resume, err := lab.pauseScheduler()
+		if err != nil {
+			return 1, err
+		}
+		defer resume()
 	}
 	use(lab)
 	return m.Run(), nil
+}
+
+// Start gives a test a lab of its own with another cluster, until the test ends. Its own scheduler is paused.
+func Start(t testing.TB, cluster string) *Lab {
+	t.Helper()
+	lab, err := up(fmt.Sprintf("%d-%s", os.Getpid(), t.Name()), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(lab.down)
+	resume, err := lab.pauseScheduler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(resume)
+	return lab
+}
+
+func up(name, cluster string) (*Lab, error) {
+	root, err := filepath.Abs("../..") // of test/PACKAGE, where go test runs us
+	if err != nil {
+		return nil, err
+	}
+	lab := &Lab{Root: root, Dir: filepath.Join(root, "build", "labs", name)}
+	if out, err := lab.command("up", "--cluster", cluster, "--with-parent", strconv.Itoa(os.Getpid())).CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("lab up: %w\n%s", err, out), os.RemoveAll(lab.Dir))
+	}
+	if lab.Config, err = clientcmd.BuildConfigFromFlags("", lab.Kubeconfig()); err == nil {
+		lab.Config.QPS, lab.Config.Burst = 500, 1000
+		lab.Client, err = kubernetes.NewForConfig(lab.Config)
+	}
+	if err != nil {
+		lab.down()
+		return nil, err
+	}
+	return lab, nil
+}
+
+func (l *Lab) down() {
+	_ = l.command("down").Run()
+	_ = os.RemoveAll(l.Dir)
+}
+
+// pauseScheduler stops the lab's own scheduler where it is: killed, it would be started again. A paused one needs to be
+// woken before it can be told to end.
+func (l *Lab) pauseScheduler() (resume func(), err error) {
+	data, err := os.ReadFile(filepath.Join(l.Dir, "state.json"))
+	if err != nil {
+		return nil, fmt.Errorf("read the lab's state: %w", err)
+	}
+	var state struct {
+		Programs []struct {
+			Name string
+			PID  int
+		}
+	}
+	if err := json.Unmarshal(data, &state); err != nil {
+		return nil, fmt.Errorf("read the lab's state: %w", err)
+	}
+	for _, program := range state.Programs {
+		if program.Name == "scheduler" && program.PID > 0 {
+			return func() { _ = syscall.Kill(program.PID, syscall.SIGCONT) }, syscall.Kill(program.PID, syscall.SIGSTOP)
+		}
+	}
+	return nil, errors.New("the lab runs no scheduler")
 }
 
 func (l *Lab) command(verb string, args ...string) *exec.Cmd {

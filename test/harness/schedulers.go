@@ -3,16 +3,10 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -55,40 +49,13 @@ func (l *Lab) Deploy(t testing.TB, ns string, replicas int32, spec corev1.PodSpe
 // StartScheduler runs one more scheduler with these profiles until the test ends, and returns its port.
 func (l *Lab) StartScheduler(t testing.TB, profiles string) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\n" +
 		"clientConnection: {kubeconfig: " + l.Kubeconfig() + ", qps: 1000, burst: 2000}\nprofiles:" + profiles
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var output bytes.Buffer
-	command := exec.Command(l.Program("scheduler"), "--config", path, "--bind-address", "127.0.0.1",
-		"--secure-port", strconv.Itoa(port), "--authentication-kubeconfig", l.Kubeconfig(), "--authorization-kubeconfig", l.Kubeconfig())
-	command.Stdout, command.Stderr = &output, &output
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // Pdeathsig follows the thread that starts it
-	t.Cleanup(runtime.UnlockOSThread)
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if t.Failed() {
-			t.Logf("scheduler:\n%s", Tail(output.Bytes()))
-		}
-	})
-	Eventually(t, 30*time.Second, func(ctx context.Context) error {
-		_, err := l.Scrape(ctx, port, "/healthz")
-		return err
-	})
-	return port
+	return l.launch(t, "scheduler", path).Port
 }
 
 // Scrape reads from a scheduler's own port with the lab's admin certificate; its serving certificate is self-signed.

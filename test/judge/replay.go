@@ -14,7 +14,7 @@ import (
 type History struct {
 	Records []Record
 	Gangs   []Gang
-	// Released gangs may lose pods from then on: the test deletes them.
+	// Released gangs, and pods by name, may go from then on: the test deletes them.
 	Released map[string]time.Time
 	// Resumed are the moments at which the scheduler could work again after the test had stopped it or cut it off: the
 	// 30 s of a half-bound gang and the time to bind run from there.

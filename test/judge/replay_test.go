@@ -251,6 +251,13 @@ func TestVerdicts(t *testing.T) {
 		{"leaves with a gap", []Gang{four}, Rules{}, func(s *story) { s.gang("a", 1, 2, 5, 6) }, RuleBroken, "not adjacent"},
 		{"more leaves than it needs", []Gang{two}, Rules{}, func(s *story) { s.gang("a", 2, 3) }, RuleBroken, "fits 1 adjacent leaves and is on 2"},
 		{"more leaves than it needs, but not Required", []Gang{{ID: "ns/a", Size: 2}}, Rules{}, func(s *story) { s.gang("a", 2, 3) }, "", ""},
+		{"the rest of a gang of which one has ended", []Gang{two}, Rules{}, func(s *story) {
+			s.create("a", 0, 8)
+			s.create("a", 1, 8)
+			s.bind("ns/a-0", 1, 0)
+			s.finish("ns/a-0")
+			s.bind("ns/a-1", 5, 0)
+		}, "", ""},
 		{"two spines for what fits one", []Gang{four}, Rules{}, func(s *story) { s.gang("a", 5, 6, 7, 8) }, RuleBroken, "under 2 spines"},
 		{"two nodes for what fits one", []Gang{two}, Rules{}, func(s *story) {
 			s.create("a", 0, 4)

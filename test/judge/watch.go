@@ -157,11 +157,11 @@ func (j *Judge) Expect(g Gang) {
 	j.history.Gangs = append(j.history.Gangs, g)
 }
 
-// Release says that from now on the test itself deletes pods of this gang.
-func (j *Judge) Release(gang string) {
+// Release says that from now on the test itself deletes pods of this gang, or the pod of this name.
+func (j *Judge) Release(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.history.Released[gang] = time.Now()
+	j.history.Released[name] = time.Now()
 }
 
 // Resume says that a scheduler works again after the test had stopped it or cut it off.
