@@ -25,6 +25,8 @@ int32_t call_run(const struct frond_abi *abi, frond_engine *engine, const struct
 	case CALL_create:
 		return abi->create(c->mem, c->mem_bytes, c->limits, c->args, c->args_len, c->fabric, c->fabric_len,
 				   c->engine, c->text, c->cap, c->len);
+	case CALL_config_put:
+		return abi->config_put(engine, c->in, c->in_len, c->text, c->cap, c->len);
 	case CALL_node_put:
 		return abi->node_put(engine, c->node, c->pairs, c->label_count, c->in, c->in_len, c->text, c->cap,
 				     c->len);

@@ -17,22 +17,23 @@
 enum call_in {
 	IN_LIMITS = 1 << 0,
 	IN_TEXTS = 1 << 1, /* args and fabric */
-	IN_NODE = 1 << 2,
-	IN_TOPOLOGY = 1 << 3,
-	IN_POD = 1 << 4,
-	IN_REQUEST = 1 << 5,
-	IN_POD_KEY = 1 << 6,
-	IN_GANG_KEY = 1 << 7,
-	IN_SLOT = 1 << 8,
-	IN_NOW = 1 << 9,
-	IN_COLOR = 1 << 10,
-	IN_LABELS = 1 << 11,
-	IN_MEMBERS = 1 << 12, /* as many as the request says; order: one */
-	IN_PLACES = 1 << 13,
-	IN_ANNOTATIONS = 1 << 14,
-	IN_ROOM = 1 << 15,
-	IN_LIST_CAP = 1 << 16,
-	IN_CAP = 1 << 17,
+	IN_JSON = 1 << 2,  /* all of the call's text */
+	IN_NODE = 1 << 3,
+	IN_TOPOLOGY = 1 << 4,
+	IN_POD = 1 << 5,
+	IN_REQUEST = 1 << 6,
+	IN_POD_KEY = 1 << 7,
+	IN_GANG_KEY = 1 << 8,
+	IN_SLOT = 1 << 9,
+	IN_NOW = 1 << 10,
+	IN_COLOR = 1 << 11,
+	IN_LABELS = 1 << 12,
+	IN_MEMBERS = 1 << 13, /* as many as the request says; order: one */
+	IN_PLACES = 1 << 14,
+	IN_ANNOTATIONS = 1 << 15,
+	IN_ROOM = 1 << 16,
+	IN_LIST_CAP = 1 << 17,
+	IN_CAP = 1 << 18,
 };
 
 /* What comes out besides the code. */
@@ -56,6 +57,7 @@ enum call_out {
 /* Every call that an engine takes: function of the table, what goes in, what comes out. */
 #define CALLS(X)                                                                                                       \
 	X(create, IN_LIMITS | IN_TEXTS | IN_CAP, OUT_TEXT)                                                             \
+	X(config_put, IN_JSON | IN_CAP, OUT_TEXT)                                                                      \
 	X(node_put, IN_NODE | IN_LABELS | IN_CAP, OUT_TEXT)                                                            \
 	X(topology_put, IN_TOPOLOGY | IN_CAP, OUT_ID | OUT_TEXT)                                                       \
 	X(node_remove, IN_SLOT, 0)                                                                                     \
@@ -120,7 +122,7 @@ struct call {
 	const struct frond_room *room;    /* NULL: no bound */
 	uint32_t slot, color;
 	int64_t now_ms;
-	const char *in; /* the text that spans are of */
+	const char *in; /* the text that spans are of, or the JSON */
 	uint32_t in_len;
 
 	frond_engine **engine; /* create */

@@ -35,6 +35,10 @@ void record_question(FILE *file, const struct call *call, uint32_t nodes)
 		fputs(" fabric ", file);
 		write_text(file, call->fabric, call->fabric_len);
 	}
+	if (shape->in & IN_JSON) {
+		fputs(" json ", file);
+		write_text(file, call->in, call->in_len);
+	}
 	if (shape->in & IN_NODE)
 		write_fields(file, RECORD_NODE, call->node, call->in, call->in_len);
 	if (shape->in & IN_TOPOLOGY)

@@ -226,7 +226,7 @@ func (s *session) place() {
 }
 
 func (s *session) step() {
-	switch s.random.IntN(20) {
+	switch s.random.IntN(21) {
 	case 0:
 		s.node()
 	case 1:
@@ -260,6 +260,8 @@ func (s *session) step() {
 		_, _ = s.Stats()
 		_ = s.Problems()
 	case 14:
+		_ = s.ConfigPut([]byte([]string{`{"scoringPreset": "agents"}`, `{"topologyConstraints": {"maxNodesPerLeaf": 1}}`, "{}", s.text()}[s.random.IntN(4)]))
+	case 15:
 		_, _ = s.Map(s.random.IntN(2) == 0)
 		_, _ = s.Dump()
 	default:
@@ -271,7 +273,7 @@ func (s *session) step() {
 }
 
 // kinds are the calls of an engine, as the table names them.
-var kinds = []string{"create", "node_put", "topology_put", "node_remove", "pod_put", "plan", "order", "reserve", "gang_put",
+var kinds = []string{"create", "config_put", "node_put", "topology_put", "node_remove", "pod_put", "plan", "order", "reserve", "gang_put",
 	"gang_get", "permit", "confirm", "release", "release_gang", "tick", "what_if", "undo", "recover", "defrag", "victims",
 	"binding", "stats", "problems", "map", "dump", "check"}
 
@@ -396,13 +398,13 @@ func TestACrashLeavesAUsableRecording(t *testing.T) {
 
 func TestReplaySaysWhatIsAllowed(t *testing.T) {
 	program := replayer(t)
-	const header = "frond-recording 1 abi 2\n"
+	const header = "frond-recording 1 abi 3\n"
 	const create = header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n= OK text \"\"\n"
 	for _, test := range []struct{ name, text, want string }{
-		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 2"},
+		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 3"},
 		{"something else", "kind: Fabric\n", "1: recording: expected frond-recording, got \"kind: Fabric\""},
-		{"another format", "frond-recording 2 abi 2\n", "1: recording: format 2 of ABI 2, this program reads format 1 of ABI 2"},
-		{"another ABI", "frond-recording 1 abi 1\n", "1: recording: format 1 of ABI 1, this program reads format 1 of ABI 2"},
+		{"another format", "frond-recording 2 abi 3\n", "1: recording: format 2 of ABI 3, this program reads format 1 of ABI 3"},
+		{"another ABI", "frond-recording 1 abi 1\n", "1: recording: format 1 of ABI 1, this program reads format 1 of ABI 3"},
 		{"no engine", header + "stats\n", "2: stats: expected create first"},
 		{"two engines", create + create[len(header):], "4: create: there is an engine already, a recording has one"},
 		{"no such call", create + "fly\n", "4: recording: expected a call or its answer, got \"fly\""},

@@ -285,6 +285,14 @@ int32_t shim_create(struct shim *shim, void *mem, uint64_t bytes, const struct f
 	return make(shim, &call);
 }
 
+int32_t shim_config_put(const struct shim *shim, const char *json, uint32_t json_len, char *text, uint32_t cap,
+			uint32_t *len)
+{
+	struct call call = {
+		.kind = CALL_config_put, .in = json, .in_len = json_len, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
+}
+
 int32_t shim_node_put(const struct shim *shim, const struct frond_node *node, const struct frond_pair *labels,
 		      uint32_t label_count, const char *in, uint32_t in_len, char *text, uint32_t cap, uint32_t *len)
 {

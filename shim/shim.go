@@ -193,6 +193,18 @@ func (e *Engine) recorded() {
 	}
 }
 
+// ConfigPut tunes the living engine: scoringPreset, scoringWeights and topologyConstraints, as in TopologyGPUArgs. What the
+// JSON does not name is again what New was given. The error names the path, which begins with "spec". Not inside a what-if.
+func (e *Engine) ConfigPut(json []byte) error {
+	if err := checkLength("spec", json); err != nil {
+		return err
+	}
+	_, err := e.read(sentenceBytes, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_config_put(shim, chars(json), C.uint32_t(len(json)), text, size, length)
+	})
+	return err
+}
+
 // NodePut enters a node, or changes the one with the same slot.
 func (e *Engine) NodePut(node Node, labels map[string]string) error {
 	return e.locked(func(shim *C.struct_shim) error {

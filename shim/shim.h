@@ -50,6 +50,8 @@ const char *shim_code_text(const struct frond_abi *abi, int32_t code);
 int32_t shim_create(struct shim *shim, void *mem, uint64_t bytes, const struct frond_limits *limits, const char *args,
 		    uint32_t args_len, const char *fabric, uint32_t fabric_len, char *text, uint32_t cap,
 		    uint32_t *len);
+int32_t shim_config_put(const struct shim *shim, const char *json, uint32_t json_len, char *text, uint32_t cap,
+			uint32_t *len);
 int32_t shim_node_put(const struct shim *shim, const struct frond_node *node, const struct frond_pair *labels,
 		      uint32_t label_count, const char *in, uint32_t in_len, char *text, uint32_t cap, uint32_t *len);
 int32_t shim_topology_put(const struct shim *shim, const struct frond_topology *topology, uint32_t *id, char *text,

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define FROND_ABI_VERSION 2u
+#define FROND_ABI_VERSION 3u
 
 /* Named limits. Over a limit is a refusal, never a truncation. */
 #define FROND_GPUS_MAX      16u        /* GPUs in one node */
@@ -281,7 +281,13 @@ struct frond_abi {
 			  uint32_t args_len, const char *fabric, uint32_t fabric_len, frond_engine **out, char *text,
 			  uint32_t cap, uint32_t *len);
 
-	/* Cluster state. Only these and the reservations below change what plan() sees. */
+	/* Tunes a living engine: scoringPreset, scoringWeights, topologyConstraints (JSON), as in TopologyGPUArgs. What it
+	 * does not name is again what create() was given. Not inside a what-if. On FROND_BAD text holds one sentence that
+	 * names the path, which begins with "spec". */
+	int32_t (*config_put)(frond_engine *engine, const char *json, uint32_t json_len, char *text, uint32_t cap,
+			      uint32_t *len);
+
+	/* Cluster state. Only this, config_put() and the reservations below change what plan() sees. */
 	int32_t (*node_put)(frond_engine *engine, const struct frond_node *node, const struct frond_pair *labels,
 			    uint32_t label_count, const char *in, uint32_t in_len, char *text, uint32_t cap,
 			    uint32_t *len);

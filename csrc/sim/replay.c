@@ -491,13 +491,15 @@ static bool first_line_read(struct replay *replay, struct question *question, bo
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
 	uint32_t in = call_shapes[call->kind].in, entries = 0;
-	struct frond_span args = {0, 0}, fabric = {0, 0};
+	struct frond_span args = {0, 0}, fabric = {0, 0}, json = {0, 0};
 	bool good = true;
 	if (in & IN_LIMITS)
 		good = good && fields_read(replay, RECORD_LIMITS, &question->limits);
 	if (in & IN_TEXTS)
 		good = good && name_read(reader, "args") && text_read(replay, "args", &args) &&
 		       name_read(reader, "fabric") && text_read(replay, "fabric", &fabric);
+	if (in & IN_JSON)
+		good = good && name_read(reader, "json") && text_read(replay, "json", &json);
 	if (in & IN_NODE)
 		good = good && fields_read(replay, RECORD_NODE, &question->node);
 	if (in & IN_TOPOLOGY)

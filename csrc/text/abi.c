@@ -180,6 +180,7 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 	struct arena arena = {.base = mem};
 	struct frond_engine *engine = layout(&arena, limits, NULL);
 	engine->args = decoded;
+	engine->tuning = decoded.tuning;
 	engine->tree.two_levels = decoded.spine_label[0] != 0;
 	const char *labels[LEVELS] = {engine->args.domain_label, engine->args.leaf_label, engine->args.spine_label,
 				      engine->args.core_label};
@@ -194,6 +195,19 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 			return code;
 	}
 	*out = engine;
+	return FROND_OK;
+}
+
+static int32_t abi_config_put(frond_engine *engine, const char *json, uint32_t json_len, char *text, uint32_t cap,
+			      uint32_t *len)
+{
+	struct complaint complaint;
+	*len = 0;
+	if (engine->core.undo.depth > 0)
+		return fail(FROND_BAD, "the configuration cannot change inside a what-if", text, cap, len);
+	if (tuning_read(json, json_len, &engine->args.tuning, &engine->tuning, &complaint) != FROND_OK)
+		return fail_complaint(&complaint, text, cap, len);
+	engine->core.generation++; /* what was planned before was planned by other rules */
 	return FROND_OK;
 }
 
@@ -618,10 +632,10 @@ static struct ask defaults_of(const struct frond_engine *engine)
 {
 	struct ask ask = {.only_slot = FROND_NONE,
 			  .domain_nvlink = FROND_NONE,
-			  .max_nodes_per_leaf = engine->args.max_nodes_per_leaf,
-			  .max_gpus_per_leaf = engine->args.max_gpus_per_leaf,
+			  .max_nodes_per_leaf = engine->tuning.max_nodes_per_leaf,
+			  .max_gpus_per_leaf = engine->tuning.max_gpus_per_leaf,
 			  .gpu = GPU_WISH_DEFAULT};
-	memcpy(ask.weight, engine->args.weight, sizeof ask.weight);
+	memcpy(ask.weight, engine->tuning.weight, sizeof ask.weight);
 	return ask;
 }
 
@@ -829,6 +843,7 @@ __attribute__((visibility("default"))) const struct frond_abi *frond_abi_get(voi
 					       .fabric_expand = abi_fabric_expand,
 					       .size_of = abi_size_of,
 					       .create = abi_create,
+					       .config_put = abi_config_put,
 					       .node_put = abi_node_put,
 					       .node_remove = abi_node_remove,
 					       .pod_put = abi_pod_put,

@@ -6,6 +6,7 @@
 #include "text/kubename.h"
 #include "text/section.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LEVELS_MAX        4u /* NVLink domain, leaf, spine, core */
@@ -18,6 +19,7 @@
 #define CONCURRENT_MOVES  8u
 #define MOVES_PER_MINUTE  60u
 #define GPUS_PER_LEAF_MAX (FROND_NODES_MAX * FROND_GPUS_MAX)
+#define SUBPATH_BYTES     32u /* "args.topologyConstraints" */
 
 /* The names of the terms in scoringWeights, by enum score_term. */
 static const char *const term_names[SCORE_TERMS] = {
@@ -60,8 +62,8 @@ static const struct choice exit_words = {3, {[EXIT_ANNOTATE] = "annotate", [EXIT
 static void defaults_set(struct args *args);
 static int32_t root_read(const struct section *root, struct args *args);
 static int32_t kind_read(const struct section *root);
-static int32_t weights_read(const struct section *root, struct args *args);
-static int32_t constraints_read(const struct section *root, struct args *args);
+static int32_t weights_read(const struct section *root, struct tuning *tuning);
+static int32_t constraints_read(const struct section *root, struct tuning *tuning);
 static int32_t topology_read(const struct section *root, struct args *args);
 static int32_t levels_read(const struct section *topology, struct args *args);
 static int32_t workload_defaults_read(const struct section *root, struct args *args);
@@ -89,10 +91,32 @@ int32_t args_read(const char *json, uint32_t len, struct args *out, struct compl
 	return code;
 }
 
+int32_t tuning_read(const char *json, uint32_t len, const struct tuning *start, struct tuning *out,
+		    struct complaint *complaint)
+{
+	static const char *const known[] = {"scoringPreset", "scoringWeights", "topologyConstraints"};
+	cJSON *document = NULL;
+	int32_t code = section_parse("spec", json, len, &document, complaint);
+	if (code != FROND_OK)
+		return code;
+
+	struct tuning tuning = *start;
+	struct section root = {.object = document, .path = "spec", .complaint = complaint};
+	code = section_check(&root, known, COUNT(known));
+	if (code == FROND_OK)
+		code = weights_read(&root, &tuning);
+	if (code == FROND_OK)
+		code = constraints_read(&root, &tuning);
+	cJSON_Delete(document);
+	if (code == FROND_OK)
+		*out = tuning;
+	return code;
+}
+
 static void defaults_set(struct args *args)
 {
 	memset(args, 0, sizeof(*args));
-	memcpy(args->weight, preset_weights[0], sizeof(args->weight));
+	memcpy(args->tuning.weight, preset_weights[0], sizeof(args->tuning.weight));
 	strcpy(args->domain_label, DOMAIN_LABEL);
 	args->strategy = STRATEGY_BALANCED;
 	args->mode = MODE_REQUIRED;
@@ -130,12 +154,16 @@ static int32_t root_read(const struct section *root, struct args *args)
 		"corePath",
 	};
 	int32_t (*const readers[])(const struct section *, struct args *) = {
-		weights_read,     constraints_read, topology_read, workload_defaults_read,
-		device_exit_read, resources_read,   locks_read,    recovery_section_read,
+		topology_read, workload_defaults_read, device_exit_read, resources_read,
+		locks_read,    recovery_section_read,
 	};
 	int32_t code = section_check(root, known, COUNT(known));
 	if (code == FROND_OK)
 		code = kind_read(root);
+	if (code == FROND_OK)
+		code = weights_read(root, &args->tuning);
+	if (code == FROND_OK)
+		code = constraints_read(root, &args->tuning);
 	for (uint32_t i = 0; i < COUNT(readers) && code == FROND_OK; i++)
 		code = readers[i](root, args);
 	if (code == FROND_OK)
@@ -154,36 +182,40 @@ static int32_t kind_read(const struct section *root)
 	return code == FROND_OK ? section_choice(root, "kind", &kinds, &unused) : code;
 }
 
-static int32_t weights_read(const struct section *root, struct args *args)
+static int32_t weights_read(const struct section *root, struct tuning *tuning)
 {
-	uint32_t preset = 0;
+	uint32_t preset = FROND_NONE;
 	int32_t code = section_choice(root, "scoringPreset", &preset_words, &preset);
 	if (code != FROND_OK)
 		return code;
-	memcpy(args->weight, preset_weights[preset], sizeof(args->weight));
+	if (preset != FROND_NONE)
+		memcpy(tuning->weight, preset_weights[preset], sizeof(tuning->weight));
 
-	struct section weights = section_of(root, "scoringWeights", "args.scoringWeights");
+	char path[SUBPATH_BYTES];
+	snprintf(path, sizeof(path), "%s.scoringWeights", root->path);
+	struct section weights = section_of(root, "scoringWeights", path);
 	code = section_check(&weights, term_names, SCORE_TERMS);
 	uint32_t sum = 0;
 	for (uint32_t i = 0; i < SCORE_TERMS && code == FROND_OK; i++) {
-		code = section_thousandths(&weights, term_names[i], &args->weight[i]);
-		sum += args->weight[i];
+		code = section_thousandths(&weights, term_names[i], &tuning->weight[i]);
+		sum += tuning->weight[i];
 	}
 	if (code == FROND_OK && sum == 0)
-		return complain(root->complaint, 0,
-				"args.scoringWeights: all weights are 0; at least one must be above");
+		return complain(root->complaint, 0, "%s: all weights are 0; at least one must be above", path);
 	return code;
 }
 
-static int32_t constraints_read(const struct section *root, struct args *args)
+static int32_t constraints_read(const struct section *root, struct tuning *tuning)
 {
 	static const char *const known[] = {"maxNodesPerLeaf", "maxGPUsPerLeaf"};
-	struct section section = section_of(root, "topologyConstraints", "args.topologyConstraints");
+	char path[SUBPATH_BYTES];
+	snprintf(path, sizeof(path), "%s.topologyConstraints", root->path);
+	struct section section = section_of(root, "topologyConstraints", path);
 	int32_t code = section_check(&section, known, COUNT(known));
 	if (code == FROND_OK)
-		code = section_whole(&section, known[0], 1, FROND_NODES_MAX, &args->max_nodes_per_leaf);
+		code = section_whole(&section, known[0], 1, FROND_NODES_MAX, &tuning->max_nodes_per_leaf);
 	if (code == FROND_OK)
-		code = section_whole(&section, known[1], 1, GPUS_PER_LEAF_MAX, &args->max_gpus_per_leaf);
+		code = section_whole(&section, known[1], 1, GPUS_PER_LEAF_MAX, &tuning->max_gpus_per_leaf);
 	return code;
 }
 

@@ -14,10 +14,14 @@ enum device_exit { EXIT_ANNOTATE, EXIT_ENV, EXIT_DRA };
 #define LABEL_KEY_MAX  317u /* 253 + '/' + 63, as in Kubernetes */
 #define PATH_MAX_BYTES 4095u
 
+struct tuning {                       /* what may change while the engine lives */
+	uint32_t weight[SCORE_TERMS]; /* thousandths; preset, then scoringWeights over it; never all 0 */
+	uint32_t max_nodes_per_leaf;  /* 0: no cap */
+	uint32_t max_gpus_per_leaf;   /* 0: no cap */
+};
+
 struct args {
-	uint32_t weight[SCORE_TERMS];         /* thousandths; preset, then scoringWeights over it; never all 0 */
-	uint32_t max_nodes_per_leaf;          /* 0: no cap */
-	uint32_t max_gpus_per_leaf;           /* 0: no cap */
+	struct tuning tuning;
 	char domain_label[LABEL_KEY_MAX + 1]; /* NVLink domain; never "" */
 	char leaf_label[LABEL_KEY_MAX + 1];   /* "" when the fabric comes from a file alone */
 	char spine_label[LABEL_KEY_MAX + 1];  /* "" when there is no such level */
@@ -42,5 +46,9 @@ struct args {
 
 /* json may be empty (all defaults). The object may also carry apiVersion and kind, checked when present. */
 int32_t args_read(const char *json, uint32_t len, struct args *out, struct complaint *complaint);
+
+/* The spec of a SchedulerConfig: the fields of args that are tuning, read the same way over those in *start. */
+int32_t tuning_read(const char *json, uint32_t len, const struct tuning *start, struct tuning *out,
+		    struct complaint *complaint);
 
 #endif

@@ -30,6 +30,7 @@ struct frond_engine {
 	struct victims_work victims;
 	struct defrag_work defrag;
 	struct args args;
+	struct tuning tuning; /* in force: that of args, or what config_put() has said since */
 	struct level_key levels[LEVELS];
 	uint32_t last[LEVELS]; /* what the node that was put last said there; may be gone */
 };

@@ -189,14 +189,14 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 				.mode = wish->mode,
 				.latency_sensitive = wish->latency_sensitive,
 				.bandwidth_gbps = wish->bandwidth_gbps,
-				.max_nodes_per_leaf = engine->args.max_nodes_per_leaf,
-				.max_gpus_per_leaf = engine->args.max_gpus_per_leaf,
+				.max_nodes_per_leaf = engine->tuning.max_nodes_per_leaf,
+				.max_gpus_per_leaf = engine->tuning.max_gpus_per_leaf,
 				.only_slot = request->only_slot,
 				.room = room};
 	if (wish->mode == MODE_REQUIRED && !wish->latency_sensitive && request->age_ms >= wish->wait_ms)
 		out->ask.mode = MODE_PREFERRED; /* topology-wait is over */
 	out->ask.domain_nvlink = FROND_NONE;
-	memcpy(out->ask.weight, engine->args.weight, sizeof out->ask.weight);
+	memcpy(out->ask.weight, engine->tuning.weight, sizeof out->ask.weight);
 	if (!ask_claim(engine, request, members, in, &out->ask, complaint))
 		return FROND_OK;
 	if (wish->preferred_domain[0] != 0 &&

@@ -97,6 +97,10 @@ type gang struct {
 	fails   int       // attempts whose plan came to nothing, in a row
 	said    string    // the reason that the lead has taken to its event
 	warned  uint32    // warnings given, bits of the caller's
+
+	whole     bool      // minMember were bound at one time
+	begun     bool      // members may be bound, and it has never been whole
+	halfSince time.Time // the API server has confirmed that it is half-bound; zero: not yet
 }
 
 // tally keeps the counts: gangs may have thousands of members, and every one is asked about on the way in.
@@ -117,6 +121,7 @@ type plan struct {
 	left   int                  // places whose pods are not bound yet
 	going  bool                 // let through Permit: members may be bound
 	made   time.Time
+	gate   *Gate // the attempt to lock its nodes; nil: nobody has come to Bind yet
 }
 
 // New makes an empty table.
@@ -205,6 +210,7 @@ func (t *Table) untrack(pod *v1.Pod) {
 // changed: a member has come, or is not what it was.
 func (t *Table) changed(g *gang, m *member, bound bool) (rejected []types.UID) {
 	g.ranked, g.changed = nil, t.now()
+	t.measure(g)
 	if g.plan == nil {
 		t.poke(g)
 		return nil
@@ -268,6 +274,7 @@ func (t *Table) SetSpec(id workload.GangID, spec workload.Spec) {
 	t.specs[id] = spec
 	if g := t.gangs[id]; g != nil {
 		g.changed = t.now()
+		t.measure(g)
 		t.poke(g)
 	}
 }
@@ -345,6 +352,7 @@ func (t *Table) leave(g *gang, m *member) (rejected []types.UID) {
 	delete(g.members, m.pod.UID)
 	m.gang = nil
 	g.ranked, g.changed = nil, t.now()
+	t.measure(g)
 	if g.plan != nil {
 		if _, planned := g.plan.places[m.pod.UID]; planned && !g.plan.going {
 			rejected = t.drop(g)
@@ -368,7 +376,7 @@ func (t *Table) leave(g *gang, m *member) (rejected []types.UID) {
 	return rejected
 }
 
-// drop gives a plan back that has not been let through, and returns its members. The engine is told under the table's
+// drop gives a plan back of which no member is being bound, and returns its members. The engine is told under the table's
 // lock: otherwise the gang might plan anew in between and lose that plan.
 func (t *Table) drop(g *gang) []types.UID {
 	members := make([]types.UID, 0, len(g.plan.places))

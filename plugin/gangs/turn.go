@@ -225,6 +225,7 @@ func (t *Table) Go(uid types.UID, number uint64) []types.UID {
 		return nil
 	}
 	p.going = true
+	t.pods[uid].gang.begin()
 	members := make([]types.UID, 0, len(p.places))
 	for member := range p.places {
 		members = append(members, member)

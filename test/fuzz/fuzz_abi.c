@@ -664,6 +664,27 @@ static void ask_later(struct run *run)
 	run->later.deadline_ms = run->now_ms + 1000 * (int64_t)below(run, 30);
 }
 
+static void config_put(struct run *run)
+{
+	static const char *const specs[] = {
+		"{}",
+		"{\"scoringPreset\":\"agents\"}",
+		"{\"topologyConstraints\":{\"maxNodesPerLeaf\":1}}",
+		"{\"topologyConstraints\":{\"maxGPUsPerLeaf\":4},\"scoringWeights\":{\"resourceAvailability\":0}}",
+		"{\"topologyConstraints\":{\"maxNodesPerLeaf\":0}}",
+		"{\"defaultStrategy\":\"balanced\"}",
+		"",
+	};
+	const char *spec = specs[below(run, 7)];
+	uint32_t len = 0;
+	int32_t code = run->abi->config_put(run->engine, spec, (uint32_t)strlen(spec), run->text, TEXT, &len);
+	said(run, code, len);
+	MUST(code == FROND_OK || len > 0);
+	uint64_t before = run->generation;
+	answered(run, CHANGES, code);
+	MUST(code != FROND_OK || run->generation > before);
+}
+
 /* ---- seen from outside ------------------------------------------------------------------------------------------ */
 
 static void look(struct run *run)
@@ -681,9 +702,9 @@ static void look(struct run *run)
 /* ---- the sequence ----------------------------------------------------------------------------------------------- */
 
 static void (*const operations[OPERATIONS_ROOM])(struct run *run) = {
-	node_put, node_put, node_put, node_remove, pod_put, plan,    plan,         plan,         order,
-	reserve,  reserve,  reserve,  permit,      confirm, release, release_gang, look,         gang_put,
-	gang_get, tick,     what_if,  undo,        recover, defrag,  victims,      topology_put, ask_later,
+	node_put, node_put, node_put, node_remove, pod_put, plan,         plan,      plan,       order,    reserve,
+	reserve,  reserve,  permit,   confirm,     release, release_gang, look,      gang_put,   gang_get, tick,
+	what_if,  undo,     recover,  defrag,      victims, topology_put, ask_later, config_put,
 };
 
 static bool create(struct run *run)

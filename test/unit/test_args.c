@@ -53,7 +53,7 @@ static void refused(const char *json, const char *sentence)
 
 static void weights_are(const uint32_t want[SCORE_TERMS])
 {
-	TEST_ASSERT_EQUAL_UINT32_ARRAY(want, args.weight, SCORE_TERMS);
+	TEST_ASSERT_EQUAL_UINT32_ARRAY(want, args.tuning.weight, SCORE_TERMS);
 }
 
 static void labels_are(const char *domain, const char *leaf, const char *spine, const char *core)
@@ -69,8 +69,8 @@ static void labels_are(const char *domain, const char *leaf, const char *spine, 
 static void all_defaults(void)
 {
 	weights_are((const uint32_t[]){400, 300, 200, 100, 0, 0, 0, 0});
-	TEST_ASSERT_EQUAL_UINT32(0, args.max_nodes_per_leaf);
-	TEST_ASSERT_EQUAL_UINT32(0, args.max_gpus_per_leaf);
+	TEST_ASSERT_EQUAL_UINT32(0, args.tuning.max_nodes_per_leaf);
+	TEST_ASSERT_EQUAL_UINT32(0, args.tuning.max_gpus_per_leaf);
 	labels_are("nvidia.com/gpu.clique", "fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1",
 		   "fabric.topograph.run/tier-2");
 	TEST_ASSERT_EQUAL_STRING("", args.fabric_file);
@@ -120,8 +120,8 @@ static void test_every_field_is_read(void)
 		 "\"recovery\": {\"policy\": \"MoveGang\", \"nodeLeaseSeconds\": 20, \"forceDelete\": true,"
 		 "\"maxConcurrentMoves\": 1, \"maxMovesPerMinute\": 2}, \"corePath\": \"/usr/lib/libfrond.so\"}");
 	weights_are((const uint32_t[]){300, 250, 0, 0, 1000, 150, 100, 5});
-	TEST_ASSERT_EQUAL_UINT32(4, args.max_nodes_per_leaf);
-	TEST_ASSERT_EQUAL_UINT32(32, args.max_gpus_per_leaf);
+	TEST_ASSERT_EQUAL_UINT32(4, args.tuning.max_nodes_per_leaf);
+	TEST_ASSERT_EQUAL_UINT32(32, args.tuning.max_gpus_per_leaf);
 	labels_are("nvidia.com/gpu.clique", "topology.k8s.aws/network-node-layer-3",
 		   "topology.k8s.aws/network-node-layer-2", "topology.k8s.aws/network-node-layer-1");
 	TEST_ASSERT_EQUAL_STRING("/etc/frond/fabric.yaml", args.fabric_file);
@@ -268,10 +268,10 @@ static void test_every_number_of_thousandths_is_read_exactly(void)
 		char json[80];
 		snprintf(json, sizeof(json), "{\"scoringWeights\": {\"costEfficiency\": %u.%03u}}", i / 1000, i % 1000);
 		accepted(json);
-		TEST_ASSERT_EQUAL_UINT32(i, args.weight[SCORE_COST_EFFICIENCY]);
+		TEST_ASSERT_EQUAL_UINT32(i, args.tuning.weight[SCORE_COST_EFFICIENCY]);
 	}
 	accepted("{\"scoringWeights\": {\"costEfficiency\": 1e-1}}");
-	TEST_ASSERT_EQUAL_UINT32(100, args.weight[SCORE_COST_EFFICIENCY]);
+	TEST_ASSERT_EQUAL_UINT32(100, args.tuning.weight[SCORE_COST_EFFICIENCY]);
 }
 
 static void test_weights_outside_0_to_1_are_refused(void)

@@ -22,7 +22,7 @@ void tearDown(void)
 
 static void test_the_version_and_the_limits_are_what_callers_compiled_in(void)
 {
-	TEST_ASSERT_EQUAL_UINT32(2, FROND_ABI_VERSION);
+	TEST_ASSERT_EQUAL_UINT32(3, FROND_ABI_VERSION);
 	TEST_ASSERT_EQUAL_UINT32(16, FROND_GPUS_MAX);
 	TEST_ASSERT_EQUAL_UINT32(131072, FROND_NODES_MAX);
 	TEST_ASSERT_EQUAL_UINT32(16384, FROND_MEMBERS_MAX);
@@ -233,39 +233,40 @@ static void test_stats_lie_as_they_did(void)
 
 static void test_the_table_lies_as_it_did(void)
 {
-	SIZE(248, frond_abi);
+	SIZE(256, frond_abi);
 	AT(0, frond_abi, version);
 	AT(4, frond_abi, size);
 	AT(8, frond_abi, args);
 	AT(16, frond_abi, fabric_expand);
 	AT(24, frond_abi, size_of);
 	AT(32, frond_abi, create);
-	AT(40, frond_abi, node_put);
-	AT(48, frond_abi, topology_put);
-	AT(56, frond_abi, node_remove);
-	AT(64, frond_abi, pod_put);
-	AT(72, frond_abi, plan);
-	AT(80, frond_abi, order);
-	AT(88, frond_abi, reserve);
-	AT(96, frond_abi, gang_put);
-	AT(104, frond_abi, gang_get);
-	AT(112, frond_abi, permit);
-	AT(120, frond_abi, confirm);
-	AT(128, frond_abi, release);
-	AT(136, frond_abi, release_gang);
-	AT(144, frond_abi, tick);
-	AT(152, frond_abi, what_if);
-	AT(160, frond_abi, undo);
-	AT(168, frond_abi, recover);
-	AT(176, frond_abi, defrag);
-	AT(184, frond_abi, victims);
-	AT(192, frond_abi, binding);
-	AT(200, frond_abi, stats);
-	AT(208, frond_abi, problems);
-	AT(216, frond_abi, map);
-	AT(224, frond_abi, dump);
-	AT(232, frond_abi, check);
-	AT(240, frond_abi, code_text);
+	AT(40, frond_abi, config_put);
+	AT(48, frond_abi, node_put);
+	AT(56, frond_abi, topology_put);
+	AT(64, frond_abi, node_remove);
+	AT(72, frond_abi, pod_put);
+	AT(80, frond_abi, plan);
+	AT(88, frond_abi, order);
+	AT(96, frond_abi, reserve);
+	AT(104, frond_abi, gang_put);
+	AT(112, frond_abi, gang_get);
+	AT(120, frond_abi, permit);
+	AT(128, frond_abi, confirm);
+	AT(136, frond_abi, release);
+	AT(144, frond_abi, release_gang);
+	AT(152, frond_abi, tick);
+	AT(160, frond_abi, what_if);
+	AT(168, frond_abi, undo);
+	AT(176, frond_abi, recover);
+	AT(184, frond_abi, defrag);
+	AT(192, frond_abi, victims);
+	AT(200, frond_abi, binding);
+	AT(208, frond_abi, stats);
+	AT(216, frond_abi, problems);
+	AT(224, frond_abi, map);
+	AT(232, frond_abi, dump);
+	AT(240, frond_abi, check);
+	AT(248, frond_abi, code_text);
 }
 
 static void test_the_table_says_its_version_and_size_and_has_no_hole(void)

@@ -555,6 +555,18 @@ static void do_undo(void)
 	undone++;
 }
 
+/* Tuning says how to plan, not who holds what. */
+static void do_config_put(void)
+{
+	static const char *const specs[] = {"{}", "{\"scoringPreset\":\"agents\"}",
+					    "{\"topologyConstraints\":{\"maxNodesPerLeaf\":2}}",
+					    "{\"topologyConstraints\":{\"maxNodesPerLeaf\":0}}"};
+	uint32_t which = below(4);
+	went(outside(which == 3 ? FROND_BAD : FROND_OK),
+	     abi->config_put(c->engine, specs[which], (uint32_t)strlen(specs[which]), c->text, CLUSTER_TEXT - 1,
+			     &c->len));
+}
+
 /* Calls that nobody may make: each is refused, with a sentence where there is room for one. */
 static void do_bad(void)
 {
@@ -768,6 +780,7 @@ static void test_random_calls_mean_what_the_model_says(void)
 		do_what_if,
 		do_undo,
 		do_undo,
+		do_config_put,
 		do_bad,
 	};
 	const char *seed_text = getenv("FROND_SEED");

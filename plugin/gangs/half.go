@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/frond-scheduler/frond/plugin/workload"
+)
+
+// A gang is half-bound while some of its members are bound, fewer than minMember, and it has never been whole: a crash, a
+// failed write or a vanished node came between its first and its last Binding. It is finished around those that are bound
+// or, when that does not come about, released whole. A gang that was whole once and has lost members is another matter:
+// it is repaired, and nobody of it is deleted.
+
+// halfPatience is how long a half-bound gang has to be finished before its bound members are deleted. With the checks around
+// it the gang is whole or gone 30 seconds after the API server answers.
+const halfPatience = 15 * time.Second
+
+// begin notes that members may be bound from now on.
+func (g *gang) begin() {
+	if !g.whole {
+		g.begun = true
+	}
+}
+
+// measure notes whether the gang is, or has ever been, whole.
+func (t *Table) measure(g *gang) {
+	spec, known := t.specs[g.id]
+	switch {
+	case known && spec.Problem == "" && g.bound >= spec.MinMember:
+		g.whole, g.begun, g.halfSince = true, false, time.Time{}
+	case g.bound == 0 && (g.plan == nil || !g.plan.going):
+		g.whole, g.begun, g.halfSince = false, false, time.Time{} // nothing stands: it starts from the beginning
+	}
+}
+
+// half says whether the gang is half-bound.
+func (t *Table) half(g *gang) bool {
+	spec, known := t.specs[g.id]
+	return known && g.begun && !g.whole && g.bound > 0 && g.bound < spec.MinMember
+}
+
+// Began says that members of the pod's gang may have been bound by a scheduler before this one: a lock of its was found for
+// a pod that is not bound.
+func (t *Table) Began(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := t.pods[uid]; m != nil && m.gang != nil && m.node == "" {
+		m.gang.begin()
+		t.measure(m.gang)
+		t.notify()
+	}
+}
+
+// Half is a half-bound gang.
+type Half struct {
+	ID        workload.GangID
+	MinMember int
+	Bound     []*v1.Pod // by name
+	Overdue   bool      // it has had its time
+}
+
+// Halves are the half-bound gangs, in the order of their names.
+func (t *Table) Halves() (halves []Half) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range t.gangs {
+		if !t.half(g) {
+			g.halfSince = time.Time{}
+			continue
+		}
+		half := Half{ID: g.id, MinMember: t.specs[g.id].MinMember}
+		half.Overdue = !g.halfSince.IsZero() && !t.now().Before(g.halfSince.Add(halfPatience))
+		for _, m := range g.members {
+			if m.node != "" && m.active() {
+				half.Bound = append(half.Bound, m.pod)
+			}
+		}
+		slices.SortFunc(half.Bound, func(a, b *v1.Pod) int { return workload.NaturalCompare(a.Name, b.Name) })
+		halves = append(halves, half)
+	}
+	slices.SortFunc(halves, func(a, b Half) int { return workload.NaturalCompare(a.ID.String(), b.ID.String()) })
+	return halves
+}
+
+// HalfSeen says that the API server itself has confirmed the half-bound gang (its time runs from the first time on), or that
+// it could not be asked (its time starts anew: while it does not answer, nothing can be finished either).
+func (t *Table) HalfSeen(id workload.GangID, confirmed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[id]
+	switch {
+	case g == nil:
+	case !confirmed:
+		g.halfSince = time.Time{}
+	case g.halfSince.IsZero():
+		g.halfSince = t.now()
+	}
+}
+
+// Abandon gives up whatever plan a half-bound gang has, before its bound members are deleted. It returns the members to be
+// rejected where they wait; ok is false when the gang is whole by now.
+func (t *Table) Abandon(id workload.GangID) (rejected []types.UID, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[id]
+	if g == nil || !t.half(g) {
+		return nil, false
+	}
+	if g.plan != nil {
+		rejected = t.drop(g)
+	}
+	g.retryAt = t.now().Add(retryMost)
+	return rejected, true
+}
+
+// Abort says that a plan's locks could not be had. No Binding was sent, so the plan ends as if it had never been let
+// through. It returns the members to be rejected where they wait.
+func (t *Table) Abort(uid types.UID, number uint64) []types.UID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.planOf(uid, number)
+	if p == nil {
+		return nil
+	}
+	g := t.pods[uid].gang
+	rejected := t.drop(g)
+	t.measure(g)
+	return rejected
+}
+
+// Gate is the one attempt to lock what a plan needs: the first member that comes to Bind makes it, the others wait for its
+// outcome.
+type Gate struct {
+	done chan struct{}
+	err  error
+}
+
+// Open says how the attempt ended; called once, by the member that makes it.
+func (g *Gate) Open(err error) {
+	g.err = err
+	close(g.done)
+}
+
+// Done is closed when the attempt has ended; Err is valid then.
+func (g *Gate) Done() <-chan struct{} { return g.done }
+
+// Err is why the locks could not be had.
+func (g *Gate) Err() error { return g.err }
+
+// Enter is called by a member that is about to be bound. first: it makes the attempt, for the given places. gate is nil when
+// the plan is no longer the pod's.
+func (t *Table) Enter(uid types.UID, number uint64) (gate *Gate, first bool, places []Place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.planOf(uid, number)
+	if p == nil {
+		return nil, false, nil
+	}
+	if p.gate != nil {
+		return p.gate, false, nil
+	}
+	p.gate = &Gate{done: make(chan struct{})}
+	for member, node := range p.places {
+		places = append(places, Place{UID: member, Node: node})
+	}
+	return p.gate, true, places
+}
+
+// Planned says whether a plan of this process has a place for the pod: what is locked for it is in use.
+func (t *Table) Planned(uid types.UID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.pods[uid]
+	if m == nil || m.gang == nil || m.gang.plan == nil {
+		return false
+	}
+	_, planned := m.gang.plan.places[uid]
+	return planned
+}
