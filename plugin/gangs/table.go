@@ -176,13 +176,21 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 		return rejected
 	}
 	g := t.join(m, class.Gang)
-	if spec := (workload.Spec{MinMember: class.Size}); class.Size > 0 && m.pending() && !t.specs[g.id].Equal(spec) {
-		t.specs[g.id], changed = spec, true
-	}
+	changed = t.sized(g, m, class.Size) || changed
 	if before != g || changed {
 		rejected = append(rejected, t.changed(g, m, bound)...)
 	}
 	return rejected
+}
+
+// sized takes a gang's size from its pods, where they say it. Those that are bound may be left from before it was another.
+func (t *Table) sized(g *gang, m *member, size int) (changed bool) {
+	spec, known := t.specs[g.id]
+	if size == 0 || spec.MinMember == size || (known && !m.pending()) {
+		return false
+	}
+	t.specs[g.id] = workload.Spec{MinMember: size}
+	return true
 }
 
 // track keeps the index of what pods are read from.
