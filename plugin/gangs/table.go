@@ -50,7 +50,7 @@ type Table struct {
 	mu       sync.Mutex
 	gangs    map[workload.GangID]*gang
 	pods     map[types.UID]*member
-	ofJob    map[workload.GangID]map[types.UID]*member // by controlling Job, gang or not: a Job may change its mind
+	from     map[workload.Source]map[types.UID]*member // by owner and claim, gang or not: they may change their minds
 	specs    map[workload.GangID]workload.Spec
 	wakes    map[types.UID]*v1.Pod
 	epoch    uint64 // grows when capacity may have appeared
@@ -64,6 +64,8 @@ type member struct {
 	node string // bound there; "": pending
 	gang *gang  // nil: in none
 	rank uint32 // valid while gang.ranked
+
+	index workload.Index // where its rank comes from
 
 	tried   bool   // this scheduler, not another replica, has tried to place it
 	cleared string // resource version in which its nomination was found stale
@@ -128,7 +130,7 @@ func New(ledger Ledger, permitWait time.Duration, now func() time.Time) *Table {
 	return &Table{
 		now: now, permitWait: permitWait, ledger: ledger, signal: make(chan struct{}, 1),
 		gangs: map[workload.GangID]*gang{}, pods: map[types.UID]*member{},
-		ofJob: map[workload.GangID]map[types.UID]*member{}, specs: map[workload.GangID]workload.Spec{},
+		from: map[workload.Source]map[types.UID]*member{}, specs: map[workload.GangID]workload.Spec{},
 		wakes: map[types.UID]*v1.Pod{},
 	}
 }
@@ -142,31 +144,26 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 	defer t.mu.Unlock()
 	m := t.pods[pod.UID]
 	inGang := class.Kind == workload.Member || class.Kind == workload.Unknown
-	job, ofJob := workload.OwnerJobID(pod)
+	sources := workload.Sources(pod)
 	if m == nil {
-		if !inGang && !ofJob {
+		if !inGang && len(sources) == 0 {
 			return nil
 		}
 		m = &member{}
 		t.pods[pod.UID] = m
-		if ofJob {
-			if t.ofJob[job] == nil {
-				t.ofJob[job] = map[types.UID]*member{}
-			}
-			t.ofJob[job][pod.UID] = m
-		}
 	}
 	first := m.pod == nil
+	t.track(m, pod, sources)
 	before, next := m.gang, member{pod: pod, node: pod.Spec.NodeName}
 	if next.node == "" {
 		next.node = m.node // an event from before the binding: pods are never unbound
 	}
-	changed := first || m.node != next.node || m.gpus != class.GPUs || m.active() != next.active() || !sameWishes(m.pod, pod)
+	changed := first || m.node != next.node || m.gpus != class.GPUs || m.index != class.Index || m.active() != next.active() || !sameWishes(m.pod, pod)
 	bound := m.node == "" && next.node != ""
 	if before != nil {
 		before.tally(m, -1)
 	}
-	m.pod, m.node, m.gpus = pod, next.node, class.GPUs
+	m.pod, m.node, m.gpus, m.index = pod, next.node, class.GPUs, class.Index
 
 	var rejected []types.UID
 	if before != nil && (!inGang || before.id != class.Gang) {
@@ -180,10 +177,43 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 		return rejected
 	}
 	g := t.join(m, class.Gang)
+	changed = t.sized(g, m, class.Size) || changed
 	if before != g || changed {
 		rejected = append(rejected, t.changed(g, m, bound)...)
 	}
 	return rejected
+}
+
+// sized takes a gang's size from its pods, where they say it. Those that are bound may be left from before it was another.
+func (t *Table) sized(g *gang, m *member, size int) (changed bool) {
+	spec, known := t.specs[g.id]
+	if size == 0 || spec.MinMember == size || (known && !m.pending()) {
+		return false
+	}
+	t.specs[g.id] = workload.Spec{MinMember: size}
+	return true
+}
+
+// track keeps the index of what pods are read from.
+func (t *Table) track(m *member, pod *v1.Pod, sources []workload.Source) {
+	if m.pod != nil {
+		t.untrack(m.pod)
+	}
+	for _, source := range sources {
+		if t.from[source] == nil {
+			t.from[source] = map[types.UID]*member{}
+		}
+		t.from[source][pod.UID] = m
+	}
+}
+
+func (t *Table) untrack(pod *v1.Pod) {
+	for _, source := range workload.Sources(pod) {
+		delete(t.from[source], pod.UID)
+		if len(t.from[source]) == 0 {
+			delete(t.from, source)
+		}
+	}
 }
 
 // changed: a member has come, or is not what it was.
@@ -235,12 +265,7 @@ func (t *Table) DropPod(uid types.UID) []types.UID {
 	}
 	delete(t.pods, uid)
 	delete(t.wakes, uid)
-	if job, ok := workload.OwnerJobID(m.pod); ok {
-		delete(t.ofJob[job], uid)
-		if len(t.ofJob[job]) == 0 {
-			delete(t.ofJob, job)
-		}
-	}
+	t.untrack(m.pod)
 	if m.gang == nil {
 		return nil
 	}
@@ -252,7 +277,7 @@ func (t *Table) DropPod(uid types.UID) []types.UID {
 func (t *Table) SetSpec(id workload.GangID, spec workload.Spec) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if old, known := t.specs[id]; known && old == spec {
+	if old, known := t.specs[id]; known && old.Equal(spec) {
 		return
 	}
 	t.specs[id] = spec
@@ -274,12 +299,24 @@ func (t *Table) DropSpec(id workload.GangID) {
 	}
 }
 
-// PodsOfJob are the tracked pods that a Job controls: what they are may change with the Job.
-func (t *Table) PodsOfJob(id workload.GangID) []*v1.Pod {
+// PodsFrom are the tracked pods that are read from these: what they are may change with them.
+func (t *Table) PodsFrom(sources ...workload.Source) (pods []*v1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pods := make([]*v1.Pod, 0, len(t.ofJob[id]))
-	for _, m := range t.ofJob[id] {
+	for _, source := range sources {
+		for _, m := range t.from[source] {
+			pods = append(pods, m.pod)
+		}
+	}
+	return pods
+}
+
+// Pods are all that are tracked.
+func (t *Table) Pods() []*v1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pods := make([]*v1.Pod, 0, len(t.pods))
+	for _, m := range t.pods {
 		pods = append(pods, m.pod)
 	}
 	return pods
@@ -337,6 +374,9 @@ func (t *Table) leave(g *gang, m *member) (rejected []types.UID) {
 	}
 	if len(g.members) == 0 {
 		delete(t.gangs, g.id)
+		if g.id.OwnSize() {
+			delete(t.specs, g.id)
+		}
 		return rejected
 	}
 	if g.plan == nil {
@@ -394,11 +434,11 @@ func (t *Table) order(g *gang) []*member {
 		}
 	}
 	slices.SortFunc(list, func(a, b *member) int { return cmp.Compare(a.pod.UID, b.pod.UID) })
-	pods := make([]*v1.Pod, len(list))
+	pods, indices := make([]*v1.Pod, len(list)), make([]workload.Index, len(list))
 	for i, m := range list {
-		pods[i] = m.pod
+		pods[i], indices[i] = m.pod, m.index
 	}
-	ranks, note := workload.Ranks(pods)
+	ranks, note := workload.Ranks(pods, indices)
 	for i, m := range list {
 		m.rank = ranks[i]
 	}
@@ -437,7 +477,7 @@ func (t *Table) blocked(g *gang) (reason string, until time.Time) {
 		if until = g.changed.Add(silence); t.now().Before(until) {
 			return reason, until
 		}
-	case g.id.Kind == workload.KindPodGroup && g.bound == 0:
+	case g.id.Gathers() && g.bound == 0:
 		if until = g.changed.Add(gather); t.now().Before(until) {
 			return fmt.Sprintf("gang %s has %d pods and gathers more", g.id, g.active), until
 		}

@@ -478,7 +478,7 @@ func TestAJobMayChangeItsMind(t *testing.T) {
 	}
 	b.SetPod(owned(0), workload.Class{Kind: workload.Unknown, Gang: b.gang})
 	b.expect("held", b.admitted(0), "")
-	if got := b.PodsOfJob(b.gang); len(got) != 1 {
+	if got := b.PodsFrom(workload.Source{Owner: "j"}); len(got) != 1 || len(b.Pods()) != 1 {
 		t.Fatalf("got %v", got)
 	}
 	b.takeWakes()
@@ -493,8 +493,8 @@ func TestAJobMayChangeItsMind(t *testing.T) {
 	b.expect("once", b.woken(), "")
 	b.DropPod("uid-00")
 	b.DropPod("uid-01")
-	if len(b.pods)+len(b.ofJob)+len(b.gangs) != 0 {
-		t.Errorf("something is left: %v %v %v", b.pods, b.ofJob, b.gangs)
+	if len(b.pods)+len(b.from)+len(b.gangs) != 0 {
+		t.Errorf("something is left: %v %v %v", b.pods, b.from, b.gangs)
 	}
 }
 
@@ -699,4 +699,58 @@ func TestRace(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// What pods are read from is found whatever kind it is, and follows the pod when it names another.
+func TestPodsAreFoundByWhatTheyAreReadFrom(t *testing.T) {
+	b := newBench(t, 2)
+	pod := podOf(0)
+	pod.Annotations = map[string]string{workload.ClaimAnnotation: "c"}
+	from := func(claim string) int {
+		return len(b.PodsFrom(workload.Source{Claim: types.NamespacedName{Namespace: "ml", Name: claim}}))
+	}
+	b.SetPod(pod, workload.Class{Kind: workload.Refused, Problem: "x"})
+	if from("c") != 1 || b.Member(pod.UID) {
+		t.Error("a refused pod is found, and in no gang")
+	}
+	moved := pod.DeepCopy()
+	moved.Annotations[workload.ClaimAnnotation] = "d"
+	b.SetPod(moved, workload.Class{Kind: workload.Member, Gang: b.gang})
+	if from("c") != 0 || from("d") != 1 {
+		t.Errorf("%d and %d", from("c"), from("d"))
+	}
+	b.DropPod(pod.UID)
+	if from("d") != 0 || len(b.from)+len(b.Pods()) != 0 {
+		t.Errorf("left: %v", b.from)
+	}
+}
+
+// Pods of a LeaderWorkerSet say themselves how many they are.
+func TestAGangWhosePodsSayItsSize(t *testing.T) {
+	b := newBench(t, 0)
+	id := workload.GangID{Kind: workload.KindLeaderWorkerSet, Namespace: "ml", Name: "serve-0", UID: "k"}
+	set := func(rank, size int) {
+		b.SetPod(podOf(rank), workload.Class{Kind: workload.Member, GPUs: 8, Gang: id, Size: size})
+	}
+	set(0, 3)
+	set(1, 3)
+	b.expect("one is missing", b.admitted(0, 1), "")
+	set(2, 3)
+	b.expect("whole", b.admitted(0, 1, 2), "0")
+	for rank := range 3 {
+		b.DropPod(podOf(rank).UID)
+	}
+	if len(b.specs) != 0 {
+		t.Errorf("left: %v", b.specs)
+	}
+}
+
+// An index that another source gives changes the order.
+func TestRanksComeFromTheIndexOfTheClass(t *testing.T) {
+	b := newBench(t, 2)
+	b.SetPod(podOf(0), workload.Class{Kind: workload.Member, GPUs: 8, Gang: b.gang, Index: workload.Index{Base: 5}})
+	b.SetPod(podOf(1), workload.Class{Kind: workload.Member, GPUs: 8, Gang: b.gang})
+	b.expect("the base counts", b.admitted(0, 1), "1")
+	b.SetPod(podOf(0), workload.Class{Kind: workload.Member, GPUs: 8, Gang: b.gang})
+	b.expect("and is forgotten", b.admitted(0, 1), "0")
 }

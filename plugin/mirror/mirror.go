@@ -348,7 +348,7 @@ func ready(object *v1.Node) bool {
 
 // Fill enters a whole cluster at once, in order of names: for programs that look at a cluster without watching it.
 func Fill(engine Engine, args shim.Args, nodes []*v1.Node, pods []*v1.Pod, reports ...*nodereport.Report) error {
-	m := New(engine, workload.NewReader(args.Resources, workload.NoJobs{}))
+	m := New(engine, workload.NewReader(args.Resources, workload.NewOwners(), workload.NewClaims()))
 	nodes, pods = slices.Clone(nodes), slices.Clone(pods)
 	slices.SortFunc(nodes, func(a, b *v1.Node) int { return workload.NaturalCompare(a.Name, b.Name) })
 	slices.SortFunc(pods, func(a, b *v1.Pod) int {

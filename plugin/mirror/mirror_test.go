@@ -121,7 +121,7 @@ func (e *engine) Problems() []string {
 }
 
 func reader() *workload.Reader {
-	return workload.NewReader([]string{"nvidia.com/gpu"}, workload.NoJobs{})
+	return workload.NewReader([]string{"nvidia.com/gpu"}, workload.NewOwners(), workload.NewClaims())
 }
 
 func gpus(n int64) v1.ResourceList {

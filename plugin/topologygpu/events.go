@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
 // EventsToRegister names what may help a pod that found no place. Gangs are woken by the gang table, at once; for the
@@ -28,22 +30,30 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	}, nil
 }
 
+// mayHelp: a pod that is refused for what it says of itself is helped by nothing that happens to nodes.
 func (p *Plugin) mayHelp(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) {
-	if p.table.Member(pod.UID) && !p.table.Waiting(pod.UID) {
+	if p.reader.Classify(pod).Kind == workload.Refused {
 		return fwk.QueueSkip, nil
 	}
-	return fwk.Queue, nil
+	return p.unlessHeld(pod), nil
+}
+
+func (p *Plugin) unlessHeld(pod *v1.Pod) fwk.QueueingHint {
+	if p.table.Member(pod.UID) && !p.table.Waiting(pod.UID) {
+		return fwk.QueueSkip
+	}
+	return fwk.Queue
 }
 
 // podChanged: what a pending pod asks for stands in its annotations, labels and limits; its status changes with every
 // attempt and helps nothing.
-func (p *Plugin) podChanged(logger klog.Logger, pod *v1.Pod, old, object any) (fwk.QueueingHint, error) {
+func (p *Plugin) podChanged(_ klog.Logger, pod *v1.Pod, old, object any) (fwk.QueueingHint, error) {
 	before, ok := old.(*v1.Pod)
 	now, also := object.(*v1.Pod)
 	if ok && also && maps.Equal(before.Annotations, now.Annotations) && maps.Equal(before.Labels, now.Labels) && p.reader.GPUs(before) == p.reader.GPUs(now) {
 		return fwk.QueueSkip, nil
 	}
-	return p.mayHelp(logger, pod, old, object)
+	return p.unlessHeld(pod), nil
 }
 
 // podLeft: a single pod was refused for GPUs alone; a gang may wait for CPU and memory, too.

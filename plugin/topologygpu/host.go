@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -54,6 +53,7 @@ type cluster struct {
 
 	lockNamespace string // of the Leases; "": device locks are off
 	leading       func() bool
+	sources       *sources // what pods refer to
 
 	ctx      context.Context // of the scheduler: ends all that we have started
 	first    fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
@@ -168,15 +168,18 @@ func recordingLost(ctx context.Context) func(error) {
 func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	logger := klog.LoggerWithName(klog.FromContext(ctx), Name)
 	c.ctx, c.first, c.recorder = ctx, handle, newRecorder(ctx, handle)
-	// Jobs come from a factory of ours: the scheduler waits for every informer of its own before it starts, and would
-	// wait for ever where its account may not read Jobs.
-	jobs := informers.NewSharedInformerFactory(handle.ClientSet(), 0)
-	c.reader = workload.NewReader(c.args.Resources, jobs.Batch().V1().Jobs().Lister())
+	c.sources = newSources()
+	c.reader = workload.NewReader(c.args.Resources, c.sources.owners, c.sources.claims)
 	c.mirror = mirror.New(c.engine, c.reader)
 	c.table = gangs.New(c.engine, c.args.PermitWait, c.now)
 
 	core := handle.SharedInformerFactory().Core().V1()
 	observer := &observer{cluster: c, logger: logger}
+	watches, err := newWatches(observer, handle)
+	if err != nil {
+		return err
+	}
+	c.sources.watches = watches
 	synced, err := c.mirror.Watch(logger, core.Nodes().Informer(), core.Pods().Informer(), observer)
 	if err != nil {
 		return err
@@ -193,15 +196,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 		locked = c.locks.Synced
 	}
 	c.synced = func() bool { return synced() && reported() && locked() }
-	if err := observer.watchJobs(jobs.Batch().V1().Jobs().Informer()); err != nil {
-		return err
-	}
-	groups, err := observer.watchPodGroups(handle.KubeConfig())
-	if err != nil {
-		return err
-	}
-	jobs.Start(ctx.Done())
-	go groups.RunWithContext(ctx)
+	go watches.run(ctx)
 	go c.table.Run(ctx, &waker{cluster: c, logger: logger})
 	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
 	go c.watchRoom(ctx)

@@ -111,6 +111,9 @@ type attempt struct {
 // attempt plans and books the lowest ranks of the gang, size of them, around those that are bound.
 func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn gangs.Turn, size int) attempt {
 	members := p.members(turn, size)
+	if problem := p.reader.GangProblem(members); problem != "" {
+		return attempt{plan: shim.Plan{Outcome: shim.Refused}, sentence: problem}
+	}
 	request, asked, annotations := p.reader.GangRequest(turn.ID, turn.Spec, pod, members, p.now())
 	var last attempt
 	for range replans {

@@ -3,21 +3,12 @@
 package topologygpu
 
 import (
-	"context"
-	"fmt"
-	"maps"
 	"sync"
 
-	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/frond-scheduler/frond/plugin/workload"
@@ -26,7 +17,20 @@ import (
 // reasonLeft is what members are told whose plan counted on a pod that went away.
 const reasonLeft = "a pod of the gang went away before all were bound"
 
-// observer feeds the gang table from informers.
+// sources are the objects that pods refer to. Reading a pod and entering it into the table is one step, and so is changing
+// an object and reading its pods anew: otherwise a pod could be entered as it was before its owner came, and stay so.
+type sources struct {
+	mu      sync.Mutex
+	owners  *workload.Owners
+	claims  *workload.Claims
+	watches *watches // nil in tests that bring the objects themselves
+}
+
+func newSources() *sources {
+	return &sources{owners: workload.NewOwners(), claims: workload.NewClaims()}
+}
+
+// observer feeds the gang table from informers: pods, and the objects that they refer to.
 type observer struct {
 	*cluster
 	logger klog.Logger
@@ -34,9 +38,18 @@ type observer struct {
 
 // PodSeen: a pod was created or has changed.
 func (o *observer) PodSeen(pod *v1.Pod) {
-	if _, ours := o.profiles.Load(pod.Spec.SchedulerName); ours {
-		o.reject(o.table.SetPod(pod, o.reader.Classify(pod)), reasonLeft)
+	o.sources.mu.Lock()
+	var rejected []types.UID
+	if link := workload.LinkOwner(pod); link != nil {
+		rejected = o.ownerSet(link)
 	}
+	if _, ours := o.profiles.Load(pod.Spec.SchedulerName); ours {
+		passed := o.sources.claims.Use(pod)
+		rejected = append(rejected, o.read(pod)...)
+		rejected = append(rejected, o.readAnew(claimSources(passed))...)
+	}
+	o.sources.mu.Unlock()
+	o.reject(rejected, reasonLeft)
 }
 
 // PodGone: a pod was deleted or has ended.
@@ -47,7 +60,14 @@ func (o *observer) PodGone(pod *v1.Pod) {
 	} else {
 		o.unlock([]types.UID{pod.UID})
 	}
-	o.reject(o.table.DropPod(pod.UID), reasonLeft)
+	o.sources.mu.Lock()
+	rejected := o.table.DropPod(pod.UID)
+	rejected = append(rejected, o.readAnew(claimSources(o.sources.claims.Leave(pod.UID)))...)
+	if workload.LinkOwner(pod) != nil {
+		rejected = append(rejected, o.ownerGone(pod.UID)...)
+	}
+	o.sources.mu.Unlock()
+	o.reject(rejected, reasonLeft)
 }
 
 // Freed: there may be room that was not there before.
@@ -58,95 +78,124 @@ func (o *observer) Problem(object runtime.Object, reason, sentence string) {
 	o.recorder.Event(object, v1.EventTypeWarning, reason, sentence)
 }
 
-func (o *observer) watchJobs(informer cache.SharedIndexInformer) error {
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { o.jobSet(nil, object.(*batchv1.Job)) },
-		UpdateFunc: func(old, object any) {
-			before, job := old.(*batchv1.Job), object.(*batchv1.Job)
-			if before.UID != job.UID {
-				o.table.DropSpec(workload.JobID(before))
-				before = nil
-			}
-			o.jobSet(before, job)
-		},
-		DeleteFunc: func(object any) {
-			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
-			}
-			if job, ok := object.(*batchv1.Job); ok {
-				o.table.DropSpec(workload.JobID(job))
-			}
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("watching Jobs: %w", err)
+// objectSet: an object that pods may refer to was created or has changed.
+func (o *observer) objectSet(object any) {
+	o.sources.mu.Lock()
+	var rejected []types.UID
+	switch now := object.(type) {
+	case *workload.Owner:
+		rejected = o.ownerSet(now)
+	case *workload.Group:
+		o.table.SetSpec(now.ID, now.Spec)
+	case *workload.Claim:
+		o.sources.claims.Set(now)
+		rejected = o.readAnew(claimSources([]types.NamespacedName{{Namespace: now.Namespace, Name: now.Name}}))
 	}
-	return quiet(informer, o.logger, "Jobs cannot be read; pods of Jobs are held until they can")
+	o.sources.mu.Unlock()
+	o.reject(rejected, reasonLeft)
 }
 
-func (o *observer) jobSet(before, job *batchv1.Job) {
-	id, gang := workload.JobID(job), workload.IsGang(job)
-	if gang {
-		o.table.SetSpec(id, workload.JobSpec(job))
+// objectGone: it was deleted, or can no longer be read.
+func (o *observer) objectGone(object any) {
+	o.sources.mu.Lock()
+	var rejected []types.UID
+	switch last := object.(type) {
+	case *workload.Owner:
+		rejected = o.ownerGone(last.UID)
+	case *workload.Group:
+		o.table.DropSpec(last.ID)
+	case *workload.Claim:
+		o.sources.claims.Drop(last)
+		rejected = o.readAnew(claimSources([]types.NamespacedName{{Namespace: last.Namespace, Name: last.Name}}))
 	}
-	wishes := before == nil || !maps.Equal(before.Annotations, job.Annotations)
-	if !wishes && workload.IsGang(before) == gang {
-		return
+	o.sources.mu.Unlock()
+	o.reject(rejected, reasonLeft)
+}
+
+// ---- under the lock of the sources ---------------------------------------------------------------------------------
+
+// read enters a pod as it is read now.
+func (o *observer) read(pod *v1.Pod) (rejected []types.UID) {
+	class := o.reader.Classify(pod)
+	if class.Needs != nil && o.sources.watches != nil {
+		o.sources.watches.need(class.Needs)
 	}
-	// What the Job's pods are, or what they ask for, may have changed.
-	for _, pod := range o.table.PodsOfJob(id) {
-		o.PodSeen(pod)
+	return o.table.SetPod(pod, class)
+}
+
+// readAnew reads the pods of these sources, because what they are, or what they ask for, may have changed.
+func (o *observer) readAnew(changed []workload.Source) (rejected []types.UID) {
+	if len(changed) == 0 {
+		return nil
+	}
+	return o.readPods(o.table.PodsFrom(changed...))
+}
+
+func (o *observer) readPods(pods []*v1.Pod) (rejected []types.UID) {
+	for _, pod := range pods {
+		rejected = append(rejected, o.read(pod)...)
 		o.table.Reconsider(pod.UID)
-	}
-	if !gang {
-		o.table.DropSpec(id)
-	}
-}
-
-// watchPodGroups makes an informer of our own: the CRD may not be installed, now or ever, which must not hold anything up.
-func (o *observer) watchPodGroups(config *rest.Config) (cache.SharedIndexInformer, error) {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for PodGroups: %w", err)
-	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, workload.PodGroupResource(), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	set := func(object any) {
-		if group, ok := object.(*unstructured.Unstructured); ok {
-			o.table.SetSpec(groupID(group), workload.PodGroupSpec(group))
+		if pod.Spec.NodeName == "" {
+			continue
+		}
+		// The engine may have had it under no gang.
+		if err := o.mirror.SetPod(pod); err != nil {
+			o.logger.Error(err, "Pod not mirrored", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 		}
 	}
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, object any) { set(object) },
-		DeleteFunc: func(object any) {
-			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
-			}
-			if group, ok := object.(*unstructured.Unstructured); ok {
-				o.table.DropSpec(groupID(group))
-			}
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watching PodGroups: %w", err)
-	}
-	return informer, quiet(informer, o.logger, "PodGroups cannot be read; the CRD may not be installed")
+	return rejected
 }
 
-func groupID(group *unstructured.Unstructured) workload.GangID {
-	return workload.GangID{Kind: workload.KindPodGroup, Namespace: group.GetNamespace(), Name: group.GetName()}
+func (o *observer) ownerSet(owner *workload.Owner) []types.UID {
+	before := o.sources.owners.Set(owner)
+	for _, gang := range owner.Gangs {
+		o.table.SetSpec(gang.ID, gang.Spec)
+	}
+	if before != nil && before.Same(owner) {
+		return nil
+	}
+	rejected := o.readAnew(o.below(owner.UID))
+	if before != nil {
+		o.dropGangs(before.Gangs, owner.Gangs)
+	}
+	return rejected
 }
 
-// quiet says once that a resource cannot be read; the informer goes on trying with backoff.
-func quiet(informer cache.SharedIndexInformer, logger klog.Logger, message string) error {
-	var once sync.Once
-	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		once.Do(func() { logger.Info(message, "err", err) })
-	})
-	if err != nil {
-		return fmt.Errorf("setting a watch error handler: %w", err)
+func (o *observer) ownerGone(uid types.UID) []types.UID {
+	owner := o.sources.owners.Drop(uid)
+	if owner == nil {
+		return nil
 	}
-	return nil
+	o.dropGangs(owner.Gangs, nil)
+	return o.readAnew(o.below(uid))
+}
+
+// dropGangs forgets what an owner said of gangs that it makes no more.
+func (o *observer) dropGangs(before, now []workload.Gang) {
+	kept := make(map[workload.GangID]bool, len(now))
+	for _, gang := range now {
+		kept[gang.ID] = true
+	}
+	for _, gang := range before {
+		if !kept[gang.ID] {
+			o.table.DropSpec(gang.ID)
+		}
+	}
+}
+
+// below are the sources of all pods under an owner, whoever controls them directly.
+func (o *observer) below(uid types.UID) (list []workload.Source) {
+	for _, owner := range o.sources.owners.Under(uid) {
+		list = append(list, workload.Source{Owner: owner})
+	}
+	return list
+}
+
+func claimSources(names []types.NamespacedName) (list []workload.Source) {
+	for _, name := range names {
+		list = append(list, workload.Source{Claim: name})
+	}
+	return list
 }
 
 func objectMeta(uid types.UID) metav1.ObjectMeta { return metav1.ObjectMeta{UID: uid} }

@@ -4,8 +4,9 @@
 // the gang table, and translates the answer into a Status. Placement is decided by the engine, everything that is not
 // about GPUs and fabric by upstream's own plugins.
 //
-// Locks, from outside in: the scheduling queue's (PreEnqueue, SignPod and hints run under it), the mirror's or the gang
-// table's, the engine's. No Handle call is made under any of ours.
+// Locks, from outside in: the scheduling queue's (PreEnqueue, SignPod and hints run under it) or that of the sources (what
+// pods refer to), the mirror's or the gang table's, the engine's and those of the stores in plugin/workload. No Handle call
+// is made under any of ours.
 package topologygpu
 
 import (

@@ -16,7 +16,7 @@ import (
 // reads nothing but listers and the gang table.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
 	switch p.reader.Classify(pod).Kind {
-	case workload.Plain, workload.Single:
+	case workload.Plain, workload.Single, workload.Refused: // a refusal becomes an event only in the scheduling cycle
 		return nil
 	}
 	if reason, ok := p.table.Admit(pod.UID); !ok {

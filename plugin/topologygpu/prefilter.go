@@ -27,6 +27,11 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if class.Kind == workload.Plain {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	if class.Kind == workload.Refused {
+		state.Write(stateKey, &cycle{refused: true})
+		p.retell(pod, class.Problem)
+		return nil, unresolvable(class.Problem)
+	}
 	if err := p.await(ctx); err != nil {
 		return nil, fwk.AsStatus(err)
 	}

@@ -5,6 +5,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,51 +13,85 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Ranks gives every pod of a gang its rank, parallel to pods: the completion index when all have a valid one and no two
-// the same, else natural order of names, in which pods that are bound keep the rank written on them. The note says why
+// Index is where a pod's rank comes from: a label, or an annotation of that name, and how many pods stand before those
+// that it counts. The zero Index is the completion index.
+type Index struct {
+	Label string
+	Base  uint32
+	Fixed bool // the rank is the base: there is one such pod, and it has no label
+}
+
+func newIndex(label string, base int64) Index {
+	return Index{Label: label, Base: uint32(min(base, math.MaxUint32))}
+}
+
+// Ranks gives every pod of a gang its rank, parallel to pods: by their indices when all have a valid one and no two the
+// same, else natural order of names, in which pods that are bound keep the rank written on them. The note says why
 // an index that was there could not be used.
-func Ranks(pods []*v1.Pod) (ranks []uint32, note string) {
-	ranks, indexed, note := byIndex(pods)
+func Ranks(pods []*v1.Pod, indices []Index) (ranks []uint32, note string) {
+	ranks, indexed, note := byIndex(pods, indices)
 	if indexed {
 		return ranks, ""
 	}
 	return byName(pods), note
 }
 
-func byIndex(pods []*v1.Pod) (ranks []uint32, ok bool, note string) {
+func byIndex(pods []*v1.Pod, indices []Index) (ranks []uint32, ok bool, note string) {
 	ranks = make([]uint32, len(pods))
 	owner := make(map[uint32]string, len(pods))
-	missing := ""
+	missing, lacks := "", ""
 	for i, pod := range pods {
-		text, found := index(pod)
+		label, text, found := indices[i].text(pod)
 		if !found {
-			missing = pod.Name
+			missing, lacks = pod.Name, label
 			continue
 		}
-		rank, err := parseRank(text)
+		rank, err := indices[i].rank(text)
 		if err != nil {
-			return nil, false, fmt.Sprintf("pod %s has %s %q, which is no number; ranks follow names", pod.Name, CompletionIndex, shorten(text))
+			return nil, false, fmt.Sprintf("pod %s has %s %q, which is no rank; ranks follow names", pod.Name, label, shorten(text))
 		}
 		if other, taken := owner[rank]; taken {
-			return nil, false, fmt.Sprintf("pods %s and %s both have %s %d; ranks follow names", other, pod.Name, CompletionIndex, rank)
+			return nil, false, fmt.Sprintf("pods %s and %s both have rank %d by %s; ranks follow names", other, pod.Name, rank, label)
 		}
 		owner[rank], ranks[i] = pod.Name, rank
 	}
 	if missing != "" {
 		if len(owner) > 0 {
-			note = fmt.Sprintf("pod %s has no %s, others have; ranks follow names", missing, CompletionIndex)
+			note = fmt.Sprintf("pod %s has no %s, others have; ranks follow names", missing, lacks)
 		}
 		return nil, false, note
 	}
 	return ranks, true, ""
 }
 
-func index(pod *v1.Pod) (string, bool) {
-	if text, ok := pod.Labels[CompletionIndex]; ok {
-		return text, true
+func (x Index) text(pod *v1.Pod) (label, text string, found bool) {
+	label = x.Label
+	if label == "" {
+		label = CompletionIndex
 	}
-	text, ok := pod.Annotations[CompletionIndex]
-	return text, ok
+	if x.Fixed {
+		return label, "", true
+	}
+	if text, found = pod.Labels[label]; !found {
+		text, found = pod.Annotations[label]
+	}
+	return label, text, found
+}
+
+// rank adds the base, within the numbers that a rank may be.
+func (x Index) rank(text string) (uint32, error) {
+	number := uint32(0)
+	if !x.Fixed {
+		parsed, err := parseRank(text)
+		if err != nil {
+			return 0, err
+		}
+		number = parsed
+	}
+	if sum := uint64(x.Base) + uint64(number); sum <= math.MaxInt32 {
+		return uint32(sum), nil
+	}
+	return 0, strconv.ErrRange
 }
 
 // parseRank takes decimal numbers as Kubernetes writes them: no sign, no leading zero.
