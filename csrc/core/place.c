@@ -8,7 +8,8 @@
 
 /* What stands in the scratch at one time: a list and sums by item, and beside them three rows by member, a view of every
  * spine or members to sort; or a list and as many rows of the table as there is room for. */
-static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_t nodes, uint32_t members)
+static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_t nodes, uint32_t members,
+			   uint64_t least)
 {
 	uint64_t items = FABRIC_LEAVES(nodes) + nodes + 1; /* leaves, and nodes without one */
 	uint64_t row = (uint64_t)STATES * (members + 1), cells = row > FROND_MEMBERS_MAX ? row : FROND_MEMBERS_MAX;
@@ -19,6 +20,9 @@ static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_
 		rows = all < CELLS_MOST ? all : CELLS_MOST;
 	if (items + rest < rows)
 		rest = rows - items;
+	uint64_t bytes = items * sizeof *scratch->list + (items + rest) * sizeof *scratch->sum;
+	if (bytes < least)
+		rest += (least - bytes) / sizeof *scratch->sum + 1;
 	scratch->list = arena_raw(arena, items, sizeof *scratch->list);
 	scratch->sum = arena_raw(arena, items + rest, sizeof *scratch->sum);
 	if (arena->base == NULL)
@@ -29,7 +33,7 @@ static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_
 }
 
 struct place_work *place_layout(struct arena *arena, const struct fabric *fabric, const struct ledger *ledger,
-				struct gpuset *const *sets, uint32_t nodes)
+				struct gpuset *const *sets, uint32_t nodes, uint64_t scratch)
 {
 	struct place_work sizes = {0}; /* while only counting */
 	struct place_work *place = arena_take(arena, 1, sizeof *place), *work = place == NULL ? &sizes : place;
@@ -48,7 +52,7 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	work->alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->alike_seen);
 	work->member_pos = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
 	work->member_list = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);
-	scratch_layout(&work->scratch, arena, nodes, members);
+	scratch_layout(&work->scratch, arena, nodes, members, scratch);
 	if (place == NULL)
 		return NULL;
 	place->fabric = fabric;
@@ -56,6 +60,11 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	place->nodes = ledger->nodes;
 	place->sets = sets;
 	return place;
+}
+
+void *place_scratch(struct place_work *work)
+{
+	return work->scratch.list;
 }
 
 /* ---- before --------------------------------------------------------------------------------------------------------- */
