@@ -3,7 +3,7 @@
 
 #define TABLES_DEFAULT (4u << 20)
 
-void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits)
+void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits, uint64_t scratch)
 {
 	uint32_t nodes = limits->nodes, pods = limits->pods;
 	core->node_cap = nodes;
@@ -15,7 +15,7 @@ void core_layout(struct core *core, struct arena *arena, const struct frond_limi
 	core->sets = arena_take(arena, FROND_TOPOLOGIES, sizeof(struct gpuset *));
 	core->table_cap = limits->table_bytes != 0 ? limits->table_bytes : TABLES_DEFAULT;
 	core->tables = arena_raw(arena, core->table_cap, 1);
-	core->work = place_layout(arena, &core->fabric, &core->ledger, core->sets, nodes);
+	core->work = place_layout(arena, &core->fabric, &core->ledger, core->sets, nodes, scratch);
 	if (arena->base == NULL)
 		return;
 	for (uint32_t slot = 0; slot < nodes; slot++)

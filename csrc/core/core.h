@@ -25,7 +25,8 @@ struct core {
 	uint64_t plans, placed, waiting, refused, relaxed, bounded, steps, expired;
 };
 
-void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits);
+/* scratch: bytes of the planner's that the caller wants too, see place_scratch(). */
+void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits, uint64_t scratch);
 
 /* The table for these links: *id is what node.topology wants. FROND_LIMIT: too many, or no memory for one more. */
 int32_t core_topology(struct core *core, const struct topology *topology, uint32_t *id);

@@ -48,8 +48,9 @@ struct fabric {
 
 /* A labelled leaf has a node; a fabric file may list leaves that have none: they keep their place in the order, because
  * two leaves with one between them are not adjacent. Large clusters have several nodes a leaf and leaves a spine. */
-#define FABRIC_LEAVES(nodes) ((nodes) / 4ull + 4096ull)
-#define FABRIC_SPINES(nodes) ((nodes) / 16ull + 4096ull)
+#define FABRIC_MOST(a, b)    ((a) > (b) ? (a) : (b))
+#define FABRIC_LEAVES(nodes) FABRIC_MOST((nodes) / 2ull, (nodes) / 4ull + 4096ull)
+#define FABRIC_SPINES(nodes) FABRIC_MOST((nodes) / 16ull, 4096ull)
 
 void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo, uint32_t nodes);
 

@@ -1,42 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place_work.h"
 
-#define ROLL_ROWS   3u         /* of the table: two that are computed, and the first */
+#define STATES      3u         /* of a cell in place_table.c */
+#define ROWS_LEAST  5u         /* of the table for the largest gang; with few of them it is computed more often */
 #define CELLS_NODES 16384u     /* engines up to this size get a table that seldom has to be computed again */
 #define CELLS_MOST  (1u << 21) /* its cells */
 
+/* What stands in the scratch at one time: a list and sums by item, and beside them three rows by member, a view of every
+ * spine or members to sort; or a list and as many rows of the table as there is room for. */
+static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_t nodes, uint32_t members,
+			   uint64_t least)
+{
+	uint64_t items = FABRIC_LEAVES(nodes) + nodes + 1; /* leaves, and nodes without one */
+	uint64_t row = (uint64_t)STATES * (members + 1), cells = row > FROND_MEMBERS_MAX ? row : FROND_MEMBERS_MAX;
+	uint64_t view = FABRIC_SPINES(nodes) * sizeof *scratch->view / sizeof *scratch->cells + 1;
+	uint64_t rest = cells > view ? cells : view, rows = ROWS_LEAST * (row + 1);
+	uint64_t all = (row + 1) * (items + 2); /* nothing is ever computed twice */
+	if (nodes <= CELLS_NODES && rows < CELLS_MOST)
+		rows = all < CELLS_MOST ? all : CELLS_MOST;
+	if (items + rest < rows)
+		rest = rows - items;
+	uint64_t bytes = items * sizeof *scratch->list + (items + rest) * sizeof *scratch->sum;
+	if (bytes < least)
+		rest += (least - bytes) / sizeof *scratch->sum + 1;
+	scratch->list = arena_raw(arena, items, sizeof *scratch->list);
+	scratch->sum = arena_raw(arena, items + rest, sizeof *scratch->sum);
+	if (arena->base == NULL)
+		return;
+	scratch->cells = scratch->sum + items;
+	scratch->view = (struct spine_view *)(void *)scratch->cells;
+	scratch->end = arena->base + arena->used;
+}
+
 struct place_work *place_layout(struct arena *arena, const struct fabric *fabric, const struct ledger *ledger,
-				struct gpuset *const *sets, uint32_t nodes)
+				struct gpuset *const *sets, uint32_t nodes, uint64_t scratch)
 {
 	struct place_work sizes = {0}; /* while only counting */
 	struct place_work *place = arena_take(arena, 1, sizeof *place), *work = place == NULL ? &sizes : place;
-	uint64_t items = FABRIC_LEAVES(nodes) + nodes + 1; /* leaves, and nodes without one */
+	uint64_t leaves = FABRIC_LEAVES(nodes);
 	uint32_t members = nodes < FROND_MEMBERS_MAX / FROND_GPUS_MAX ? nodes * FROND_GPUS_MAX : FROND_MEMBERS_MAX;
 	work->pin = arena_take(arena, nodes, sizeof *work->pin);
 	work->take = arena_take(arena, nodes, sizeof *work->take);
 	work->taken = arena_take(arena, nodes, sizeof *work->taken);
-	work->hold = arena_raw(arena, items, sizeof *work->hold);
-	work->stamp = arena_take(arena, items, sizeof *work->stamp);
-	work->item_pin = arena_take(arena, items, sizeof *work->item_pin);
-	work->sum = arena_raw(arena, items, sizeof *work->sum);
+	work->hold = arena_raw(arena, leaves, sizeof *work->hold);
+	work->stamp = arena_take(arena, leaves, sizeof *work->stamp);
+	work->leaf_pin = arena_take(arena, leaves, sizeof *work->leaf_pin);
+	work->fill = arena_raw(arena, min_u32(nodes, FROND_LEAF_NODES), sizeof *work->fill);
 	work->picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->picks);
 	work->frames = arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->frames);
 	work->choices = arena_take(arena, CHOICES, sizeof *work->choices);
-	work->view = arena_raw(arena, FABRIC_SPINES(nodes), sizeof *work->view);
 	work->alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->alike_seen);
-	work->list = arena_raw(arena, items, sizeof *work->list);
-	work->keys = arena_raw(arena, items > FROND_MEMBERS_MAX ? items : FROND_MEMBERS_MAX, sizeof *work->keys);
 	work->member_pos = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
 	work->member_list = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);
-	/* Room for a row per halving of the items, for the largest gang: then any search fits (place_table.c). */
-	uint32_t rows = ROLL_ROWS;
-	for (uint64_t reach = 1; reach < items; reach *= 2)
-		rows++;
-	work->cell_count = 3ull * (members + 1) * rows;
-	uint64_t all = 3ull * (members + 1) * items; /* nothing is ever computed twice */
-	if (nodes <= CELLS_NODES && work->cell_count < CELLS_MOST)
-		work->cell_count = all < CELLS_MOST ? all : CELLS_MOST;
-	work->cells = arena_raw(arena, work->cell_count, sizeof *work->cells);
+	scratch_layout(&work->scratch, arena, nodes, members, scratch);
 	if (place == NULL)
 		return NULL;
 	place->fabric = fabric;
@@ -44,6 +60,11 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	place->nodes = ledger->nodes;
 	place->sets = sets;
 	return place;
+}
+
+void *place_scratch(struct place_work *work)
+{
+	return work->scratch.list;
 }
 
 /* ---- before --------------------------------------------------------------------------------------------------------- */
@@ -86,7 +107,9 @@ static void mark_pins(struct place_work *work, uint32_t one)
 			continue;
 		uint32_t position = work->fabric->position[member->pinned_slot];
 		work->pin[position] = (uint16_t)(work->pin[position] + one);
-		work->item_pin[item_of(work, position)] += one;
+		uint32_t leaf = work->fabric->leaf_of[position];
+		if (leaf != FROND_NONE)
+			work->leaf_pin[leaf] = (uint16_t)(work->leaf_pin[leaf] + one);
 	}
 }
 

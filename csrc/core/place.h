@@ -17,7 +17,11 @@ struct place_work; /* scratch; sized by limits, laid out once */
 
 /* sets[node.topology] is the node's table. */
 struct place_work *place_layout(struct arena *arena, const struct fabric *fabric, const struct ledger *ledger,
-				struct gpuset *const *sets, uint32_t nodes);
+				struct gpuset *const *sets, uint32_t nodes, uint64_t scratch);
+
+/* Memory, of `scratch` bytes or more, that the planner leaves alone between its calls; what is in it does not last beyond
+ * the next one. */
+void *place_scratch(struct place_work *work);
 
 /* Fills answer always, and places[count] when the outcome is FROND_PLACED. */
 void place_gang(struct place_work *work, const struct ask *ask, struct answer *answer, struct frond_place *places);

@@ -112,7 +112,7 @@ static bool by_sums(const struct place_work *work, uint32_t item)
 {
 	if (work->quick)
 		return item < work->fabric->leaf_count;
-	return work->counted && item < work->fabric->leaf_count && work->item_pin[item] == 0 &&
+	return work->counted && item < work->fabric->leaf_count && item_pin(work, item) == 0 &&
 	       work->domain == FROND_NONE && work->preferred == FROND_NONE &&
 	       work->ask->bandwidth_gbps <= work->fabric->leaf_slowest[item] && item_start(work, item) >= work->from &&
 	       item_end(work, item) <= work->end;
@@ -143,7 +143,7 @@ static uint32_t hold_by_nodes(const struct place_work *work, uint32_t item)
 		nodes -= count;
 	}
 	if (leaf && ask->max_gpus_per_leaf > 0) {
-		uint32_t in_leaf = ask->max_gpus_per_leaf / work->size, pinned = work->item_pin[item];
+		uint32_t in_leaf = ask->max_gpus_per_leaf / work->size, pinned = item_pin(work, item);
 		sum = min_u32(sum, in_leaf > pinned ? in_leaf - pinned : 0);
 	}
 	if (work->one_node)
@@ -155,6 +155,8 @@ uint32_t place_hold(struct place_work *work, uint32_t item)
 {
 	if (by_sums(work, item))
 		return leaf_hold(work, &work->fabric->leaf[item]);
+	if (item >= work->fabric->leaf_count)
+		return hold_by_nodes(work, item);
 	if (work->stamp[item] != work->measure) {
 		work->hold[item] = hold_by_nodes(work, item);
 		work->stamp[item] = work->measure;

@@ -68,9 +68,9 @@ static void forget(struct place_work *work, uint32_t lo, uint32_t hi)
 static void count_pinned(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 {
 	for (uint32_t item = lo; item < hi; item++) {
-		work->sum[item] = 0;
+		work->scratch.sum[item] = 0;
 		for (uint32_t at = item_start(work, item); today && at < item_end(work, item); at++)
-			work->sum[item] += work->pin[at] > 0;
+			work->scratch.sum[item] += work->pin[at] > 0;
 	}
 	for (uint32_t i = 0; today && i < work->ask->count; i++) {
 		const struct frond_member *member = &work->ask->members[i];
@@ -78,7 +78,7 @@ static void count_pinned(struct place_work *work, uint32_t lo, uint32_t hi, bool
 			continue;
 		uint32_t item = item_of(work, work->fabric->position[member->pinned_slot]);
 		if (item >= lo && item < hi)
-			work->sum[item] += (uint64_t)member->gpus << 32;
+			work->scratch.sum[item] += (uint64_t)member->gpus << 32;
 	}
 }
 
@@ -92,7 +92,7 @@ static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item
 		return false;
 	bool fresh = work->take[at] == 0 && pinned == 0;
 	return !(fresh && item < work->fabric->leaf_count && ask->max_nodes_per_leaf > 0 &&
-		 (uint32_t)work->sum[item] >= ask->max_nodes_per_leaf);
+		 (uint32_t)work->scratch.sum[item] >= ask->max_nodes_per_leaf);
 }
 
 /* Puts a member of this size on the first node of [lo, hi) that takes it; FROND_NONE: none does. */
@@ -102,14 +102,14 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 	for (uint32_t item = lo; item < hi; item++) {
 		if (hi - lo > 1 && item_slow(work, item))
 			continue; /* a gang over several leaves may not cross a slow link */
-		if (item < work->fabric->leaf_count && most > 0 && (work->sum[item] >> 32) + size > most)
+		if (item < work->fabric->leaf_count && most > 0 && (work->scratch.sum[item] >> 32) + size > most)
 			continue;
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
 			uint32_t set = node_takes(work, at, item, today) ? try_gpus(work, at, size, today) : 0;
 			if (set == 0)
 				continue;
 			bool fresh = work->take[at] == 0 && !(today && work->pin[at] > 0);
-			work->sum[item] += ((uint64_t)size << 32) + fresh;
+			work->scratch.sum[item] += ((uint64_t)size << 32) + fresh;
 			work->taken[at] = (uint16_t)(work->taken[at] | set);
 			work->take[at]++;
 			return at;
@@ -254,19 +254,19 @@ static int compare_positions(struct place_work *work)
 	for (uint32_t i = 0; i < work->ask->count; i++)
 		if (counts(work, i, true)) {
 			work->member_list[count] = work->member_pos[i];
-			work->keys[count++] = work->picks[i].item;
+			work->scratch.cells[count++] = work->picks[i].item;
 		}
 	sort_u64(work->member_list, count);
-	sort_u64(work->keys, count);
+	sort_u64(work->scratch.cells, count);
 	for (uint32_t i = 0, j = 0; i < count || j < count;) {
 		if (i == count || j == count)
 			return i == count ? -1 : 1; /* a shorter list comes first */
-		uint64_t a = work->member_list[i], b = work->keys[j];
+		uint64_t a = work->member_list[i], b = work->scratch.cells[j];
 		if (a != b)
 			return a < b ? -1 : 1;
 		while (i < count && work->member_list[i] == a)
 			i++;
-		while (j < count && work->keys[j] == b)
+		while (j < count && work->scratch.cells[j] == b)
 			j++;
 	}
 	for (uint32_t i = 0; i < work->ask->count; i++)
@@ -305,19 +305,19 @@ static bool all_pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	uint64_t pinned = 0;
 	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
-		pinned += work->item_pin[item];
+		pinned += item_pin(work, item);
 	return pinned == work->pins;
 }
 
-/* GPUs that the items before each one have, in hold: a span with fewer than the gang wants is not worth a try. */
+/* GPUs that the items before each one have, in the list: a span with fewer than the gang wants is not worth a try. */
 static void sum_gpus(struct place_work *work, bool today)
 {
-	work->hold[0] = 0;
+	work->scratch.list[0] = 0;
 	for (uint32_t item = 0; item < work->items; item++) {
 		uint32_t gpus = 0;
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++)
 			gpus += node_gpus(work, at, today);
-		work->hold[item + 1] = work->hold[item] + gpus;
+		work->scratch.list[item + 1] = work->scratch.list[item] + gpus;
 	}
 	work->want = 0;
 	for (uint32_t i = 0; i < work->ask->count; i++)
@@ -326,7 +326,7 @@ static void sum_gpus(struct place_work *work, bool today)
 
 static bool worth(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
-	return work->hold[hi] - work->hold[lo] >= work->want;
+	return work->scratch.list[hi] - work->scratch.list[lo] >= work->want;
 }
 
 /* A span today, with the fewest members on the fullest node that work for `distributed`. */
@@ -510,13 +510,13 @@ static bool stretch_could(struct place_work *work, bool domains)
 						continue;
 					uint32_t most = work->ask->max_gpus_per_leaf;
 					bool over = most > 0 && item < fabric->leaf_count &&
-						    (work->sum[item] >> 32) + size > most;
+						    (work->scratch.sum[item] >> 32) + size > most;
 					uint32_t set = !over && node_takes(work, node, item, false)
 							       ? try_gpus(work, node, size, false)
 							       : 0;
 					if (set == 0)
 						continue;
-					work->sum[item] += ((uint64_t)size << 32) + (work->take[node] == 0);
+					work->scratch.sum[item] += ((uint64_t)size << 32) + (work->take[node] == 0);
 					work->taken[node] = (uint16_t)(work->taken[node] | set);
 					work->take[node]++;
 					fit = true;

@@ -78,7 +78,7 @@ static void nearest_leaves(struct place_work *work)
 				room += place_hold(work, leaf);
 				cap += place_cap(work, leaf, &nodes, &each);
 			}
-			pinned += work->item_pin[leaf];
+			pinned += item_pin(work, leaf);
 			if (leaf + 1 < lo + length)
 				continue;
 			uint32_t first = leaf + 1 - length;
@@ -88,7 +88,7 @@ static void nearest_leaves(struct place_work *work)
 				room -= place_hold(work, first);
 				cap -= place_cap(work, first, &nodes, &each);
 			}
-			pinned -= work->item_pin[first];
+			pinned -= item_pin(work, first);
 		}
 	}
 }
@@ -114,7 +114,7 @@ static void nearest_spines(struct place_work *work)
 		for (uint32_t item = fabric->spine_start[first]; joined && item < fabric->spine_start[last + 1];
 		     item++) {
 			room += item_usable(work, item) ? place_hold(work, item) : 0;
-			pinned += work->item_pin[item];
+			pinned += item_pin(work, item);
 		}
 		if (joined && pinned == work->pins)
 			nearest(work, BEST_SPINES, first, last, room);

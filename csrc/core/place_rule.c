@@ -27,14 +27,14 @@ static bool enough(const struct place_work *work, uint64_t members, uint64_t nod
 
 static const struct spine_view *view_of(const struct place_work *work, uint32_t spine)
 {
-	return &work->view[work->shaped ? work->fabric->spine[spine].shape : spine];
+	return &work->scratch.view[work->shaped ? work->fabric->spine[spine].shape : spine];
 }
 
 /* ---- what each spine could hold -------------------------------------------------------------------------------------- */
 
 static void view_leaves(struct place_work *work, uint32_t spine)
 {
-	struct spine_view *view = &work->view[spine];
+	struct spine_view *view = &work->scratch.view[spine];
 	*view = (struct spine_view){.members = 0};
 	for (uint32_t leaf = work->fabric->spine_start[spine]; leaf < work->fabric->spine_start[spine + 1]; leaf++) {
 		uint32_t nodes, most, members = place_cap(work, leaf, &nodes, &most);
@@ -72,7 +72,7 @@ static bool needs_each_node(const struct place_work *work, uint32_t leaf)
 /* Runs of leaves: the shortest that is enough, and the one with most members (`distributed`: most nodes). */
 static void view_runs(struct place_work *work, uint32_t spine)
 {
-	struct spine_view *view = &work->view[spine];
+	struct spine_view *view = &work->scratch.view[spine];
 	bool by_nodes = counts_nodes(work);
 	uint32_t start = work->fabric->spine_start[spine];
 	uint64_t run_members = 0, run_nodes = 0; /* from the start of the run */
@@ -167,10 +167,10 @@ static uint32_t fewest_spines(const struct place_work *work)
 static bool domain_holds(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	memset(work->sum, 0, fabric->domain_count * sizeof *work->sum);
+	memset(work->scratch.sum, 0, fabric->domain_count * sizeof *work->scratch.sum);
 	for (uint32_t at = 0; at < fabric->leaf_start[fabric->leaf_count]; at++) {
 		uint32_t domain = fabric->domain_of[at];
-		if (domain != FROND_NONE && (work->sum[domain] += place_node_cap(work, at)) >= work->total)
+		if (domain != FROND_NONE && (work->scratch.sum[domain] += place_node_cap(work, at)) >= work->total)
 			return true;
 	}
 	return false;
@@ -205,10 +205,10 @@ bool place_rule(struct place_work *work)
 		if (work->shaped && work->fabric->spine[spine].shape != spine)
 			continue;
 		view_runs(work, spine);
-		uint32_t shortest = work->view[spine].shortest;
+		uint32_t shortest = work->scratch.view[spine].shortest;
 		if (shortest != 0 && (answer->need_leaves == 0 || shortest < answer->need_leaves))
 			answer->need_leaves = shortest;
-		spare |= work->view[spine].spare_leaf;
+		spare |= work->scratch.view[spine].spare_leaf;
 	}
 	if (answer->need_leaves == 1)
 		answer->plan.rule = spare ? FROND_RULE_SAME_LEAF : FROND_RULE_COMPLETE_LEAF;

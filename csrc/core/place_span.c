@@ -12,7 +12,7 @@
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
 /* Do nodes of this candidate follow: behind `position` in an item that has been filled, or in later items? */
-static bool used_after(const struct place_work *work, uint32_t position, uint32_t end, const uint64_t *takes,
+static bool used_after(const struct place_work *work, uint32_t position, uint32_t end, const uint16_t *takes,
 		       bool later)
 {
 	for (uint32_t at = position + 1; at < end && !later; at++)
@@ -29,15 +29,15 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 	int order = 0;
 	place_fill(work, item, first);
 	for (uint32_t at = start; at < end; at++)
-		work->keys[at - start] = work->take[at];
+		work->fill[at - start] = work->take[at];
 	place_empty(work, item);
 	place_fill(work, item, second);
 	for (uint32_t at = start; at < end && order == 0; at++) {
-		uint64_t a = work->keys[at - start], b = work->take[at];
+		uint32_t a = work->fill[at - start], b = work->take[at];
 		if (a > 0 && b == 0)
 			order = used_after(work, at, end, NULL, second_later) ? -1 : 1;
 		else if (a == 0 && b > 0)
-			order = used_after(work, at, end, &work->keys[at - start], first_later) ? 1 : -1;
+			order = used_after(work, at, end, &work->fill[at - start], first_later) ? 1 : -1;
 		else if (a != b && *ranks == 0)
 			*ranks = a > b ? -1 : 1;
 	}
@@ -121,7 +121,7 @@ static uint32_t owed(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	uint32_t count = hi > lo ? hi - lo : 0;
 	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
-		count -= work->item_pin[item] > 0;
+		count -= item_pin(work, item) > 0;
 	return count;
 }
 
@@ -134,26 +134,26 @@ static uint32_t window_end(const struct place_work *work, const struct run *run,
 	if (work->pins > 0 && (item > run->first_pin || end <= run->last_pin))
 		return 0;
 	uint32_t must = run->exact ? end : work->pins > 0 ? run->last_pin + 1 : item + 1;
-	if (work->sum[end] - work->sum[item] < work->missing || owed(work, item, must) > work->missing)
+	if (work->scratch.sum[end] - work->scratch.sum[item] < work->missing || owed(work, item, must) > work->missing)
 		return 0;
 	return end;
 }
 
 static void add_up(struct place_work *work, uint32_t lo, uint32_t hi)
 {
-	work->sum[lo] = 0;
+	work->scratch.sum[lo] = 0;
 	for (uint32_t item = lo; item < hi; item++)
-		work->sum[item + 1] = work->sum[item] + item_most(work, item);
+		work->scratch.sum[item + 1] = work->scratch.sum[item] + item_most(work, item);
 }
 
 /* The same when leaves have caps: least[m] over the items so far, one item after the other. */
 static uint32_t fewest_nodes_capped(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
 {
-	uint64_t *least = work->cells, *next = least + members + 1, *nodes = next + members + 1;
+	uint64_t *least = work->scratch.cells, *next = least + members + 1, *nodes = next + members + 1;
 	for (uint32_t m = 0; m <= members; m++)
 		least[m] = m == 0 ? 0 : UINT32_MAX;
 	for (uint32_t item = lo; item < hi; item++) {
-		uint32_t most = min_u32(place_hold(work, item), members), fewest = work->item_pin[item] == 0;
+		uint32_t most = min_u32(place_hold(work, item), members), fewest = item_pin(work, item) == 0;
 		place_nodes_upto(work, item, most, nodes);
 		for (uint32_t m = 0; m <= members; m++) {
 			next[m] = UINT32_MAX;
@@ -184,7 +184,7 @@ static uint32_t fewest_nodes(struct place_work *work, uint32_t lo, uint32_t hi, 
 			rooms[room]++;
 			roomiest = max_u32(roomiest, room);
 		}
-		if (work->item_pin[item] == 0) {
+		if (item_pin(work, item) == 0) {
 			rooms[roomiest]--;
 			nodes++;
 			held += roomiest;
@@ -261,11 +261,11 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 				continue;
 			}
 			uint32_t must = run->exact ? end : work->pins > 0 ? run->last_pin + 1 : at + 1;
-			uint64_t after = at < end ? work->sum[end] - work->sum[at + 1] : 0;
+			uint64_t after = at < end ? work->scratch.sum[end] - work->scratch.sum[at + 1] : 0;
 			uint32_t later = owed(work, at + 1, must);
 			struct frame frame = {.at = at, .rest = rest, .cost = cost, .before = gain};
 			if (at < end) {
-				frame.least = work->item_pin[at] == 0;
+				frame.least = item_pin(work, at) == 0;
 				if (rest > after)
 					frame.least = max_u32(frame.least, (uint32_t)(rest - after));
 				frame.count = min_u32(item_most(work, at), rest > later ? rest - later : 0);
@@ -356,7 +356,7 @@ static void visit_singles(struct place_work *work, struct run *run, uint32_t lo,
 		return;
 	}
 	for (uint32_t item = lo; item < hi && !work->stop; item++)
-		if (work->item_pin[item] > 0 || place_hold(work, item) > 0)
+		if (item_pin(work, item) > 0 || place_hold(work, item) > 0)
 			run->visit(work, run, item, item + 1);
 }
 
@@ -436,7 +436,7 @@ static void visit_spines(struct place_work *work, struct run *run)
 static void visit_loose(struct place_work *work, struct run *run)
 {
 	for (uint32_t item = max_u32(work->lo, work->fabric->leaf_count); item < work->hi && !work->stop; item++)
-		if (work->item_pin[item] > 0 || place_hold(work, item) > 0)
+		if (item_pin(work, item) > 0 || place_hold(work, item) > 0)
 			run->visit(work, run, item, item + 1);
 }
 
@@ -444,7 +444,7 @@ static struct run run_of(const struct place_work *work, uint32_t length, bool ex
 {
 	struct run run = {.length = length, .exact = exact, .nodes = UINT32_MAX, .first_pin = 1};
 	for (uint32_t item = 0, first = FROND_NONE; work->pins > 0 && item < work->items; item++)
-		if (work->item_pin[item] > 0) {
+		if (item_pin(work, item) > 0) {
 			first = first == FROND_NONE ? item : first;
 			run.first_pin = first;
 			run.last_pin = item;
@@ -478,7 +478,7 @@ static uint32_t fullest_pinned_item(const struct place_work *work)
 {
 	uint32_t most = 1;
 	for (uint32_t item = 0; work->pins > 0 && item < work->items; item++)
-		most = max_u32(most, work->item_pin[item]);
+		most = max_u32(most, item_pin(work, item));
 	return most;
 }
 
@@ -598,14 +598,14 @@ static uint64_t best_run(struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	uint64_t most = 0, members = 0, pinned = 0, all = 0;
 	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
-		all += work->item_pin[item];
+		all += item_pin(work, item);
 	for (uint32_t item = lo; item < hi; item++) {
 		if (!item_usable(work, item)) {
 			members = pinned = 0;
 			continue;
 		}
 		members += item_most(work, item);
-		pinned += work->item_pin[item];
+		pinned += item_pin(work, item);
 		if (pinned == all && members + pinned > most)
 			most = members + pinned;
 	}
@@ -625,7 +625,7 @@ static bool chain_holds(struct place_work *work, const struct chain *chain)
 		uint32_t hi = min_u32(work->fabric->spine_start[spine + 1], chain->hi);
 		uint64_t run = best_run(work, lo, hi), here = 0;
 		for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
-			here += work->item_pin[item];
+			here += item_pin(work, item);
 		if (run == 0)
 			return false;
 		members += run - (here > 0);
@@ -677,7 +677,7 @@ static bool chains_hold(struct place_work *work, void *context)
 	for (uint32_t item = work->lo; chains->shortest == 1 && item < min_u32(work->hi, work->fabric->leaf_count);
 	     item++)
 		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
-		    work->item_pin[item] == work->pins)
+		    item_pin(work, item) == work->pins)
 			return true;
 	return false;
 }
@@ -687,7 +687,7 @@ static void see_slow_items(struct place_work *work)
 {
 	for (uint32_t item = work->lo; item < work->hi && !work->stop; item++) {
 		if (!item_slow(work, item) || item_most(work, item) < work->missing ||
-		    work->item_pin[item] != work->pins)
+		    item_pin(work, item) != work->pins)
 			continue;
 		struct gain gain = GAIN_NONE;
 		work->frames[0] = (struct frame){.at = item, .count = work->missing};
@@ -769,12 +769,12 @@ static bool everywhere_holds(struct place_work *work, void *context)
 	uint64_t members = 0, pinned = 0;
 	for (uint32_t item = work->lo; item < work->hi; item++) {
 		if (item_slow(work, item)) { /* of use to a gang that stays inside it */
-			if (item_most(work, item) >= work->missing && work->item_pin[item] == work->pins)
+			if (item_most(work, item) >= work->missing && item_pin(work, item) == work->pins)
 				return true;
 			continue;
 		}
 		members += item_most(work, item);
-		pinned += work->item_pin[item];
+		pinned += item_pin(work, item);
 	}
 	return members >= work->missing && pinned == work->pins;
 }

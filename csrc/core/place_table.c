@@ -8,8 +8,8 @@
  *
  * Row i follows from row i + 1. Walking forward, giving an item as many members as the rest of the cost allows, then one
  * fewer, yields every set that attains the least cost, in the order that spec 3.4 asks for. Rows that do not fit into
- * the scratch are computed again when they are needed: some are kept at each of a few levels, coarse to fine, so the
- * answer is exact at any size and only takes longer.
+ * the scratch are computed again when they are needed, from the nearest row above that is kept: the answer is exact at any
+ * size and only takes longer.
  */
 #include "core/place_work.h"
 
@@ -19,31 +19,27 @@ enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 #define SPINE      (1ull << 48)
 #define LEAF       (1ull << 32)
 #define RUN        (1ull << 16)
-#define LEVELS     20u
-
-struct level {
-	uint32_t stride; /* a row is kept every so many */
-	uint32_t base;   /* first row of the stretch that is kept now; FROND_NONE: nothing yet */
-	uint64_t *rows;  /* rows base + stride, base + 2 stride, …; base itself is kept by the level above */
-};
 
 struct table {
 	struct place_work *work;
-	uint32_t count;        /* usable items, in work->list */
-	bool chain;            /* every spine in use, one run in each: neither needs counting */
-	bool free;             /* no cost: whatever holds is a candidate */
-	bool nodes;            /* nodes count */
-	uint32_t width;        /* members + 1 */
-	uint32_t levels, kept; /* stretches of `kept` strides at each level */
-	struct level level[LEVELS];
-	uint64_t *roll[2]; /* two rows while computing */
+	uint32_t count;         /* usable items, in work->scratch.list */
+	bool chain;             /* every spine in use, one run in each: neither needs counting */
+	bool free;              /* no cost: whatever holds is a candidate */
+	bool nodes;             /* nodes count */
+	uint32_t width;         /* members + 1 */
+	uint64_t *roll[2];      /* two rows while computing */
+	uint64_t *rows;         /* that are kept: marks, then a stack */
+	uint32_t *index;        /* which one each of them is */
+	uint32_t stride, marks; /* rows 0, stride, 2 stride, … */
+	uint32_t slots, used;   /* of the stack */
+	uint32_t mark;          /* above the rows of the stack */
 };
 
 /* The state that item i + 1 sees when item i leaves `state` behind; STATES: not allowed. */
 static enum state pass(const struct table *table, uint32_t i, enum state state)
 {
 	const struct place_work *work = table->work;
-	const uint32_t *list = work->list;
+	const uint32_t *list = work->scratch.list;
 	bool last = i + 1 == table->count;
 	if (last || item_spine(work, list[i]) != item_spine(work, list[i + 1]))
 		return table->chain && state == SPINE_UNUSED ? STATES : SPINE_UNUSED;
@@ -105,7 +101,7 @@ static uint64_t best_use(const struct table *table, uint32_t least, uint32_t mos
 static void compute_row(const struct table *table, uint32_t i, const uint64_t *next, uint64_t *row)
 {
 	struct place_work *work = table->work;
-	uint32_t item = work->list[i], most = item_most(work, item), least = work->item_pin[item] == 0;
+	uint32_t item = work->scratch.list[i], most = item_most(work, item), least = item_pin(work, item) == 0;
 	const uint64_t *used = next + (uint64_t)pass(table, i, RUN_OPEN) * table->width;
 	uint32_t possible = 0;
 	if (table->nodes)
@@ -128,74 +124,112 @@ static void compute_row(const struct table *table, uint32_t i, const uint64_t *n
 	}
 }
 
-static const uint64_t *row_at(struct table *table, uint32_t i);
+/* ---- rows that are kept -------------------------------------------------------------------------------------------------- */
 
-/* Computes the rows of one stretch of a level, from its end back to its first. */
-static void load(struct table *table, uint32_t depth, uint32_t base)
+/* Most rows that can be walked through, upwards, with this many slots when none is computed more often than `sweeps`
+ * times; sums of both smaller cases: the part up to the first row that is kept, and the part behind it. */
+static uint64_t reach(uint32_t slots, uint32_t sweeps)
 {
-	struct level *level = &table->level[depth];
-	uint64_t stretch = (uint64_t)level->stride * table->kept;
-	uint32_t end = base + stretch < table->count ? (uint32_t)(base + stretch) : table->count;
-	if (end == table->count)
-		end_row(table, table->roll[end % 2]);
+	uint64_t rows = 1;
+	for (uint32_t i = 1; i <= min_u32(slots, sweeps) && rows < UINT32_MAX; i++)
+		rows = rows * (max_u32(slots, sweeps) + i) / i;
+	return rows;
+}
+
+static uint64_t *kept_row(const struct table *table, uint32_t at)
+{
+	return table->rows + at * row_cells(table);
+}
+
+static void keep(struct table *table, uint32_t at, uint32_t i)
+{
+	table->index[at] = i;
+	memcpy(kept_row(table, at), table->roll[i % 2], row_cells(table) * sizeof(uint64_t));
+}
+
+/* Row i into the two that are computed: one that is kept, or the one behind the last item. */
+static void roll_from(struct table *table, uint32_t i, uint32_t at)
+{
+	if (i == table->count)
+		end_row(table, table->roll[i % 2]);
 	else
-		memcpy(table->roll[end % 2], row_at(table, end), row_cells(table) * sizeof(uint64_t));
-	level->base = base;
-	for (uint32_t deeper = depth + 1; deeper < table->levels; deeper++)
-		table->level[deeper].base = FROND_NONE;
-	for (uint32_t i = end; i-- > base;) {
-		uint64_t *row = table->roll[i % 2];
-		compute_row(table, i, table->roll[(i + 1) % 2], row);
-		uint32_t offset = i - base;
-		if (offset % level->stride == 0 && (offset > 0 || depth == 0)) {
-			uint32_t at = offset / level->stride - (depth > 0);
-			memcpy(level->rows + at * row_cells(table), row, row_cells(table) * sizeof(uint64_t));
-		}
+		memcpy(table->roll[i % 2], kept_row(table, at), row_cells(table) * sizeof(uint64_t));
+}
+
+/* Marks: every stride-th row, kept for good. */
+static void keep_marks(struct table *table)
+{
+	roll_from(table, table->count, 0);
+	for (uint32_t i = table->count; i-- > 0;) {
+		compute_row(table, i, table->roll[(i + 1) % 2], table->roll[i % 2]);
+		if (i % table->stride == 0)
+			keep(table, i / table->stride, i);
 	}
 }
 
-/* Row i of 0 … count - 1. */
+/* Computes rows from - 1 … to, the row before them being in roll, and keeps `to` and as many before it as have slots, so
+ * that walking up from there computes as few as possible again. */
+static void sweep(struct table *table, uint32_t from, uint32_t to)
+{
+	uint32_t slots = table->slots - table->used, sweeps = 1;
+	while (reach(slots, sweeps) < from - to)
+		sweeps++;
+	uint64_t part = slots == 1 ? from - to : reach(slots, sweeps - 1);
+	for (uint32_t i = from; i-- > to;) {
+		compute_row(table, i, table->roll[(i + 1) % 2], table->roll[i % 2]);
+		if (i != to && from - i < part)
+			continue;
+		keep(table, table->marks + table->used++, i);
+		from = i;
+		part = --slots <= 1 ? from - to : reach(slots, sweeps - 1);
+	}
+}
+
+/* Row i of 0 … count - 1. Between two marks rows lie on a stack, the lowest on top. */
 static const uint64_t *row_at(struct table *table, uint32_t i)
 {
-	for (uint32_t depth = 0;; depth++) {
-		struct level *level = &table->level[depth];
-		uint64_t stretch = (uint64_t)level->stride * table->kept;
-		uint32_t base = (uint32_t)(i / stretch * stretch);
-		if (level->base != base)
-			load(table, depth, base);
-		uint32_t offset = i - base;
-		if (offset % level->stride == 0 && (offset > 0 || depth == 0))
-			return level->rows + (offset / level->stride - (depth > 0)) * row_cells(table);
-		assert(depth + 1 < table->levels);
+	if (i % table->stride == 0)
+		return kept_row(table, i / table->stride);
+	uint32_t mark = i / table->stride + 1;
+	if (table->mark != mark) {
+		table->mark = mark;
+		table->used = 0;
 	}
+	uint32_t *stack = table->index + table->marks, low = 0, high = table->used;
+	while (low < high) { /* rows above i, or i itself */
+		uint32_t middle = low + (high - low) / 2;
+		if (stack[middle] >= i)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low > 0 && stack[low - 1] == i)
+		return kept_row(table, table->marks + low - 1);
+	table->used = low < table->slots ? low : 0; /* full: from the mark again */
+	bool begun = table->used > 0, last = mark == table->marks;
+	uint32_t from = begun ? stack[table->used - 1] : last ? table->count : mark * table->stride;
+	roll_from(table, from, begun ? table->marks + table->used - 1 : mark);
+	sweep(table, from, i);
+	return kept_row(table, table->marks + table->used - 1);
 }
 
-/* As few levels as the scratch allows; with the finest stride 1 and the coarsest stretch over all items. */
+/* All rows when there is room for them; else half of the room for marks, the rest for what lies between two of them. */
 static void plan_rows(struct table *table)
 {
-	uint64_t rows = table->work->cell_count / row_cells(table);
-	assert(rows > 3);
-	rows -= 3; /* two to roll, and the coarsest level keeps its first row too */
-	for (table->levels = 1;; table->levels++) {
-		assert(table->levels <= LEVELS && rows / table->levels > 0);
-		table->kept = (uint32_t)(rows / table->levels) + 1;
-		uint64_t reach = 1;
-		for (uint32_t i = 0; i < table->levels && reach < table->count; i++)
-			reach *= table->kept;
-		if (reach >= table->count)
-			break;
-	}
-	uint64_t *cells = table->work->cells, stride = 1;
+	uint64_t *cells = (uint64_t *)(void *)table->work->scratch.list + (table->count + 1) / 2;
+	uint64_t room = (uint64_t)(table->work->scratch.end - (uint8_t *)cells) / sizeof *cells;
+	uint64_t rows = room / (row_cells(table) + 1); /* and an index each */
+	assert(rows >= 2 + 2);
+	rows -= 2;
 	table->roll[0] = cells;
 	table->roll[1] = cells + row_cells(table);
-	cells += 2 * row_cells(table);
-	for (uint32_t depth = table->levels; depth-- > 0; stride *= table->kept)
-		table->level[depth].stride = (uint32_t)stride;
-	for (uint32_t depth = 0; depth < table->levels; depth++) {
-		table->level[depth].base = FROND_NONE;
-		table->level[depth].rows = cells;
-		cells += (table->kept - (depth > 0)) * row_cells(table);
-	}
+	table->rows = cells + 2 * row_cells(table);
+	table->index = (uint32_t *)(void *)(table->rows + rows * row_cells(table));
+	table->stride = rows >= table->count ? 1 : (uint32_t)(table->count / (rows / 2) + 1);
+	table->marks = (table->count + table->stride - 1) / table->stride;
+	table->slots = rows > table->marks ? (uint32_t)rows - table->marks : 0;
+	table->mark = FROND_NONE;
+	keep_marks(table);
 }
 
 /* Least cost of items i … for `rest` members after item i - 1 has left `after` behind. Without cost, chain and table: do
@@ -205,7 +239,7 @@ static uint64_t least(struct table *table, uint32_t i, enum state after, uint32_
 	if (after == STATES)
 		return IMPOSSIBLE;
 	if (table->free && !table->chain)
-		return rest <= table->work->sum[i] ? 0 : IMPOSSIBLE;
+		return rest <= table->work->scratch.sum[i] ? 0 : IMPOSSIBLE;
 	if (i == table->count)
 		return rest == 0 ? 0 : IMPOSSIBLE;
 	return row_at(table, i)[(uint64_t)after * table->width + rest];
@@ -246,7 +280,7 @@ static uint32_t next_count(struct walk *walk, const struct frame *frame, uint32_
 static bool skip_works(struct walk *walk, uint32_t i, enum state state, uint32_t rest, uint64_t cost)
 {
 	struct table *table = walk->table;
-	if (table->work->item_pin[table->work->list[i]] > 0)
+	if (item_pin(table->work, table->work->scratch.list[i]) > 0)
 		return false;
 	uint64_t more = least(table, i + 1, pass(table, i, skipped(state)), rest);
 	return more != IMPOSSIBLE && cost + more <= walk->cost;
@@ -307,10 +341,10 @@ static void walk_on(struct walk *walk)
 				down = false;
 				continue;
 			}
-			uint32_t item = work->list[i];
+			uint32_t item = work->scratch.list[i];
 			frame = (struct frame){.at = item,
 					       .index = i,
-					       .least = work->item_pin[item] == 0,
+					       .least = item_pin(work, item) == 0,
 					       .rest = rest,
 					       .state = state,
 					       .cost = cost,
@@ -345,27 +379,27 @@ static uint32_t drop_small_spines(struct place_work *work, uint32_t count)
 	uint32_t groups = 0, needed = 0, kept = 0;
 	uint64_t held = 0, last = 0;
 	for (uint32_t i = 0; i < count;) { /* descending sums, in keys */
-		uint32_t spine = item_spine(work, work->list[i]);
+		uint32_t spine = item_spine(work, work->scratch.list[i]);
 		uint64_t sum = 0;
-		for (; i < count && item_spine(work, work->list[i]) == spine; i++)
-			sum += item_most(work, work->list[i]);
-		work->keys[groups++] = UINT64_MAX - sum;
+		for (; i < count && item_spine(work, work->scratch.list[i]) == spine; i++)
+			sum += item_most(work, work->scratch.list[i]);
+		work->scratch.sum[groups++] = UINT64_MAX - sum;
 	}
-	sort_u64(work->keys, groups);
+	sort_u64(work->scratch.sum, groups);
 	while (needed < groups && held < work->missing) {
-		last = UINT64_MAX - work->keys[needed++];
+		last = UINT64_MAX - work->scratch.sum[needed++];
 		held += last;
 	}
 	if (held < work->missing)
 		return count;                  /* it does not fit; the table says so */
 	uint64_t spare = held - work->missing; /* what the smallest of them may be short of */
 	for (uint32_t i = 0; i < count;) {
-		uint32_t spine = item_spine(work, work->list[i]), first = i;
+		uint32_t spine = item_spine(work, work->scratch.list[i]), first = i;
 		uint64_t sum = 0;
-		for (; i < count && item_spine(work, work->list[i]) == spine; i++)
-			sum += item_most(work, work->list[i]);
+		for (; i < count && item_spine(work, work->scratch.list[i]) == spine; i++)
+			sum += item_most(work, work->scratch.list[i]);
 		for (uint32_t j = first; sum + spare >= last && j < i; j++)
-			work->list[kept++] = work->list[j];
+			work->scratch.list[kept++] = work->scratch.list[j];
 	}
 	return kept;
 }
@@ -379,10 +413,10 @@ void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, 
 			      .width = work->missing + 1};
 	uint64_t members = 0, pinned = 0;
 	for (uint32_t item = lo; item < hi; item++)
-		if (item_usable(work, item) && (item_most(work, item) > 0 || work->item_pin[item] > 0)) {
-			work->list[table.count++] = item;
+		if (item_usable(work, item) && (item_most(work, item) > 0 || item_pin(work, item) > 0)) {
+			work->scratch.list[table.count++] = item;
 			members += item_most(work, item);
-			pinned += work->item_pin[item];
+			pinned += item_pin(work, item);
 		}
 	if (members < work->missing || pinned != work->pins || table.count == 0)
 		return;
@@ -391,11 +425,11 @@ void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, 
 
 	struct walk walk = {.table = &table, .last_pin = FROND_NONE};
 	for (uint32_t i = 0; work->pins > 0 && i < table.count; i++)
-		walk.last_pin = work->item_pin[work->list[i]] > 0 ? i : walk.last_pin;
+		walk.last_pin = item_pin(work, work->scratch.list[i]) > 0 ? i : walk.last_pin;
 	if (free && !chain) {
-		work->sum[table.count] = 0;
+		work->scratch.sum[table.count] = 0;
 		for (uint32_t i = table.count; i-- > 0;)
-			work->sum[i] = work->sum[i + 1] + item_most(work, work->list[i]);
+			work->scratch.sum[i] = work->scratch.sum[i + 1] + item_most(work, work->scratch.list[i]);
 	} else {
 		plan_rows(&table);
 	}

@@ -26,7 +26,7 @@ struct choice { /* a GPU set that a claim made us look for */
 
 struct frame {              /* an item that the candidate in hand uses */
 	uint32_t at;        /* item */
-	uint32_t index;     /* of it in work->list, for place_table.c */
+	uint32_t index;     /* of it in work->scratch.list, for place_table.c */
 	uint32_t count;     /* members it gets */
 	uint32_t least;     /* fewest to try */
 	uint32_t rest;      /* members still to place before this item */
@@ -93,12 +93,11 @@ struct place_work {
 	uint16_t *take;  /* members that the plan puts there */
 	uint16_t *taken; /* GPUs handed out there so far, or tried */
 
-	/* by item */
 	uint32_t items;
-	uint32_t *hold; /* members that it takes; valid when stamp[item] == measure */
+	/* by leaf: a node without one is an item that is its own sum */
+	uint32_t *hold; /* members that it takes; valid when stamp[leaf] == measure */
 	uint32_t *stamp;
-	uint32_t *item_pin; /* pinned members; zero outside a plan */
-	uint64_t *sum;      /* members that the items before it take, inside one search */
+	uint16_t *leaf_pin; /* pinned members; zero outside a plan */
 
 	/* candidates */
 	struct best best;
@@ -108,15 +107,17 @@ struct place_work {
 	uint32_t seen;  /* candidates compared so far */
 	bool stop;      /* the bound has been reached */
 
-	/* by spine */
-	struct spine_view *view;
-	uint32_t *alike_seen; /* candidates of an untouched spine of this shape + 1; 0: not met yet */
+	uint32_t *alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet */
+	uint16_t *fill;       /* by node of a leaf: take[], of another count */
 
-	/* for place_table.c and sorting */
-	uint32_t *list; /* items */
-	uint64_t *keys;
-	uint64_t *cells; /* of the table; a larger search keeps part of it and computes again */
-	uint64_t cell_count;
+	/* One stretch of memory for what is used one after the other; nothing stays in it from one use to the next. */
+	struct scratch {
+		uint32_t *list;          /* items of place_table.c, or GPUs before each item in place_mixed.c */
+		uint64_t *sum;           /* by item, inside one search; or keys to sort, where there are no sums */
+		uint64_t *cells;         /* beside the two: a few rows by member, or members to sort */
+		struct spine_view *view; /* in cells, for place_rule.c */
+		uint8_t *end;
+	} scratch;
 
 	/* by member */
 	uint32_t *member_pos; /* position; FROND_NONE: not placed yet */
@@ -254,17 +255,22 @@ static inline uint32_t leaf_hold(const struct place_work *work, const struct lea
 	return members;
 }
 
+static inline uint32_t item_pin(const struct place_work *work, uint32_t item)
+{
+	return item < work->fabric->leaf_count ? work->leaf_pin[item] : work->pin[item_start(work, item)];
+}
+
 /* Members that the item takes, no more than per_leaf with the pinned ones. */
 static inline uint32_t item_most(struct place_work *work, uint32_t item)
 {
-	uint32_t pinned = work->item_pin[item];
+	uint32_t pinned = item_pin(work, item);
 	return min_u32(place_hold(work, item), work->per_leaf > pinned ? work->per_leaf - pinned : 0);
 }
 
 /* An item that a gang over several items may use. */
 static inline bool item_usable(struct place_work *work, uint32_t item)
 {
-	return !item_slow(work, item) && (work->item_pin[item] > 0 || place_hold(work, item) > 0);
+	return !item_slow(work, item) && (item_pin(work, item) > 0 || place_hold(work, item) > 0);
 }
 
 /* Nodes may take more than one member: fewest nodes is a question. */

@@ -11,9 +11,10 @@
 
 #define NODE_LINE    "spine:" /* a fabric that starts so is the one-line form */
 #define GPU_PRODUCT  "nvidia.com/gpu.product"
-#define NAME_BYTES   40u    /* of a name, on average, where the caller does not say */
+#define NAME_BYTES   32u    /* of names for each node, on average, where the caller does not say */
+#define TEXT_BYTES   65536u /* and for all together: a few long ones fit into a small engine */
 #define LABELS_MAX   16384u /* different names of gangs that the map can show */
-#define LABEL_BYTES  56u
+#define LABEL_BYTES  40u
 #define TABLES_LEAST 4096u /* bytes of GPU-set tables */
 
 /* ---- helpers -------------------------------------------------------------------------------------------------------- */
@@ -116,13 +117,17 @@ static struct frond_engine *layout(struct arena *arena, const struct frond_limit
 	struct frond_engine *engine = arena_take(arena, 1, sizeof *engine);
 	if (engine == NULL)
 		engine = scratch;
-	uint32_t domains = (uint32_t)(FABRIC_LEAVES(limits->nodes) + FABRIC_SPINES(limits->nodes)) + limits->nodes / 4;
-	uint32_t name_cap = limits->nodes + domains, label_cap = min_u32(limits->pods, LABELS_MAX);
-	uint32_t bytes = limits->text_bytes != 0 ? limits->text_bytes : NAME_BYTES * name_cap;
-	core_layout(&engine->core, arena, limits);
-	names_layout(&engine->names, arena, name_cap, bytes);
-	names_layout(&engine->labels, arena, label_cap, LABEL_BYTES * label_cap);
-	tree_layout(&engine->tree, arena, &engine->names, limits->nodes, name_cap);
+	uint32_t label_cap = min_u32(limits->pods, LABELS_MAX);
+	core_layout(&engine->core, arena, limits, tree_scratch(limits->nodes));
+	pool_layout(&engine->text, arena,
+		    limits->text_bytes != 0 ? limits->text_bytes : TEXT_BYTES + NAME_BYTES * limits->nodes);
+	names_layout(&engine->names, arena, &engine->text, TREE_NAMES(limits->nodes));
+	names_layout(&engine->domains, arena, &engine->text, TREE_DOMAINS(limits->nodes));
+	pool_layout(&engine->label_text, arena, LABEL_BYTES * label_cap);
+	names_layout(&engine->labels, arena, &engine->label_text, label_cap);
+	/* A tree is built between calls of the planner, and none is made meanwhile. */
+	tree_layout(&engine->tree, arena, &engine->names, &engine->domains, limits->nodes,
+		    arena->base == NULL ? NULL : place_scratch(engine->core.work));
 	recover_layout(&engine->recover, arena, limits->nodes, limits->pods);
 	victims_layout(&engine->victims, arena, limits->nodes, limits->pods);
 	defrag_layout(&engine->defrag, arena, limits->nodes, limits->pods);
@@ -263,12 +268,12 @@ static bool hold_levels(struct frond_engine *engine, uint32_t slot, const struct
 				continue;
 			const char *value = in + labels[i].value.off;
 			uint32_t len = labels[i].value.len, *last = &engine->last[level];
-			if (names_again(&engine->names, before[level], value, len))
+			if (names_again(&engine->domains, before[level], value, len))
 				*ids[level] = before[level];
-			else if (names_again(&engine->names, *last, value, len))
+			else if (names_again(&engine->domains, *last, value, len))
 				*ids[level] = *last;
 			else
-				*ids[level] = names_hold(&engine->names, value, len);
+				*ids[level] = names_hold(&engine->domains, value, len);
 			if (*ids[level] == FROND_NONE)
 				return false;
 			*last = *ids[level];
@@ -279,10 +284,10 @@ static bool hold_levels(struct frond_engine *engine, uint32_t slot, const struct
 static void drop_node_names(struct frond_engine *engine, const struct tree_node *node)
 {
 	names_drop(&engine->names, node->name);
-	names_drop(&engine->names, node->domain);
-	names_drop(&engine->names, node->leaf);
-	names_drop(&engine->names, node->spine);
-	names_drop(&engine->names, node->core);
+	names_drop(&engine->domains, node->domain);
+	names_drop(&engine->domains, node->leaf);
+	names_drop(&engine->domains, node->spine);
+	names_drop(&engine->domains, node->core);
 }
 
 /* The link table: as reported, else by the model that is named, else the file's, else the product label. */
@@ -291,15 +296,15 @@ static int32_t find_topology(struct frond_engine *engine, const struct frond_nod
 			     uint32_t *id)
 {
 	struct machines *machines = &engine->machines;
-	uint32_t model = FROND_NONE, file = name == FROND_NONE ? FROND_NONE : engine->tree.file_node[name];
+	uint32_t model = FROND_NONE, file = tree_file_node(&engine->tree, name);
 	if (node->topology != FROND_NONE) {
 		*id = node->topology;
 		return FROND_OK;
 	}
 	if (node->model.len > 0)
 		model = machines_find(machines, in + node->model.off, node->model.len, node->gpus);
-	else if (file != FROND_NONE)
-		model = engine->tree.file_node_model[file];
+	else if (file != FROND_NONE && engine->tree.file_node[file].model != FILE_NO_MODEL)
+		model = engine->tree.file_node[file].model;
 	for (uint32_t i = 0; i < label_count && model == FROND_NONE && node->model.len == 0; i++)
 		if (labels[i].key.len == sizeof GPU_PRODUCT - 1 &&
 		    memcmp(in + labels[i].key.off, GPU_PRODUCT, sizeof GPU_PRODUCT - 1) == 0)
@@ -320,7 +325,7 @@ static int32_t abi_node_put(frond_engine *engine, const struct frond_node *node,
 		return fail_complaint(&complaint, text, cap, len);
 	const char *name = in + node->name.off;
 	uint64_t hash = names_seek(&engine->names, name, node->name.len);
-	struct tree_node entry = {.uplink_gbps = node->uplink_gbps};
+	struct tree_node entry;
 	bool held = hold_levels(engine, node->slot, labels, label_count, in, &entry);
 	entry.name = engine->tree.nodes[node->slot].name;
 	if (!names_again(&engine->names, entry.name, name, node->name.len))
@@ -340,7 +345,7 @@ static int32_t abi_node_put(frond_engine *engine, const struct frond_node *node,
 		drop_node_names(engine, &entry);
 		return fail(FROND_LIMIT, "no room for further link tables of nodes", text, cap, len);
 	}
-	uint32_t uplink = tree_put(&engine->tree, node->slot, &entry);
+	uint32_t uplink = tree_put(&engine->tree, node->slot, &entry, node->uplink_gbps);
 	core_node_put(&engine->core, node->slot,
 		      &(struct node){.gpus = (uint8_t)node->gpus,
 				     .topology = (uint16_t)topology,

@@ -22,8 +22,9 @@ struct level_key { /* of the label that says where a node stands at this level *
 
 struct frond_engine {
 	struct core core;
-	struct names names;  /* of nodes and domains */
-	struct names labels; /* of pods and gangs, for the map */
+	struct pool text, label_text;
+	struct names names, domains; /* their text is in one pool */
+	struct names labels;         /* of pods and gangs, for the map */
 	struct tree tree;
 	struct machines machines;
 	struct recover_work recover;
@@ -41,16 +42,19 @@ struct name_text {
 	const char *text;
 };
 
+/* Of a leaf, spine, core or NVLink domain. */
 static inline struct name_text engine_name(const struct frond_engine *engine, uint32_t id)
 {
 	uint32_t len;
-	const char *text = names_text(&engine->names, id, &len);
+	const char *text = names_text(&engine->domains, id, &len);
 	return (struct name_text){(int)len, text};
 }
 
 static inline struct name_text engine_node_name(const struct frond_engine *engine, uint32_t slot)
 {
-	return engine_name(engine, engine->tree.nodes[slot].name);
+	uint32_t len;
+	const char *text = names_text(&engine->names, engine->tree.nodes[slot].name, &len);
+	return (struct name_text){(int)len, text};
 }
 
 /* text/explain.c: one sentence for the answer that the core gave last. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/names.h"
 
-struct record { /* in front of each text, so that the pool can be walked */
-	uint32_t id, len;
-};
+#define RECORD ((uint32_t)sizeof(uint16_t)) /* in front of each text: its length, so that the pool can be walked */
 
 static uint64_t hash(const char *text, uint32_t len)
 {
@@ -20,30 +18,51 @@ static uint64_t hash(const char *text, uint32_t len)
 	return mixed;
 }
 
-void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32_t bytes)
+void pool_layout(struct pool *pool, struct arena *arena, uint32_t bytes)
+{
+	pool->bytes = bytes;
+	pool->text = arena_raw(arena, bytes, 1);
+	pool->used = pool->table_count = 0;
+}
+
+void names_layout(struct names *names, struct arena *arena, struct pool *pool, uint32_t cap)
 {
 	uint32_t buckets = 16;
-	while (buckets < cap)
+	while (buckets < cap / 2)
 		buckets *= 2;
+	names->pool = pool;
 	names->cap = cap;
-	names->bytes = bytes;
 	names->bucket_mask = buckets - 1;
 	names->names = arena_raw(arena, cap, sizeof *names->names);
 	names->bucket = arena_raw(arena, buckets, sizeof *names->bucket);
-	names->pool = arena_raw(arena, bytes, 1);
 	if (arena->base == NULL)
 		return;
-	for (uint32_t i = 0; i < buckets; i++)
-		names->bucket[i] = FROND_NONE;
+	assert(pool->table_count < POOL_TABLES);
+	pool->tables[pool->table_count++] = names;
+	memset(names->bucket, 0xff, buckets * sizeof *names->bucket); /* FROND_NONE */
 	names->free_head = FROND_NONE;
-	names->fresh = names->used = 0;
+	names->fresh = 0;
+}
+
+static const char *text_of(const struct names *names, const struct name *name, uint32_t *len)
+{
+	uint16_t size;
+	memcpy(&size, names->pool->text + name->off - RECORD, sizeof size);
+	*len = size;
+	return names->pool->text + name->off;
+}
+
+static bool reads(const struct names *names, const struct name *name, const char *text, uint32_t len)
+{
+	uint32_t mine;
+	const char *its = text_of(names, name, &mine);
+	return mine == len && memcmp(its, text, len) == 0;
 }
 
 const char *names_text(const struct names *names, uint32_t id, uint32_t *len)
 {
 	assert(id < names->fresh && names->names[id].refs > 0);
-	*len = names->names[id].len;
-	return names->pool + names->names[id].off;
+	return text_of(names, &names->names[id], len);
 }
 
 static uint32_t *bucket_of(const struct names *names, uint64_t mixed)
@@ -51,16 +70,16 @@ static uint32_t *bucket_of(const struct names *names, uint64_t mixed)
 	return &names->bucket[mixed & names->bucket_mask];
 }
 
-static uint16_t tag_of(uint64_t mixed)
+static uint32_t tag_of(uint64_t mixed)
 {
-	return (uint16_t)(mixed >> 48);
+	return (uint32_t)(mixed >> 57);
 }
 
 static uint32_t find(const struct names *names, const char *text, uint32_t len, uint64_t mixed)
 {
 	for (uint32_t id = *bucket_of(names, mixed); id != FROND_NONE; id = names->names[id].chain) {
 		const struct name *name = &names->names[id];
-		if (name->tag == tag_of(mixed) && name->len == len && memcmp(names->pool + name->off, text, len) == 0)
+		if (name->tag == tag_of(mixed) && reads(names, name, text, len))
 			return id;
 	}
 	return FROND_NONE;
@@ -71,21 +90,33 @@ uint32_t names_find(const struct names *names, const char *text, uint32_t len)
 	return find(names, text, len, hash(text, len));
 }
 
-/* A record is alive when its name lies where the record does. */
-static void compact(struct names *names)
+/* The name whose text lies there; NULL: nobody holds it any more. */
+static struct name *owner(const struct pool *pool, uint32_t off, uint32_t len)
+{
+	uint64_t mixed = hash(pool->text + off, len);
+	for (uint32_t i = 0; i < pool->table_count; i++) {
+		struct names *names = pool->tables[i];
+		for (uint32_t id = *bucket_of(names, mixed); id != FROND_NONE; id = names->names[id].chain)
+			if (names->names[id].off == off)
+				return &names->names[id];
+	}
+	return NULL;
+}
+
+static void compact(struct pool *pool)
 {
 	uint32_t to = 0;
-	struct record record;
-	for (uint32_t from = 0; from < names->used; from += (uint32_t)sizeof record + record.len) {
-		memcpy(&record, names->pool + from, sizeof record);
-		struct name *name = &names->names[record.id];
-		if (name->refs == 0 || name->off != from + sizeof record)
+	uint16_t len;
+	for (uint32_t from = 0; from < pool->used; from += RECORD + len) {
+		memcpy(&len, pool->text + from, sizeof len);
+		struct name *name = owner(pool, from + RECORD, len);
+		if (name == NULL)
 			continue;
-		memmove(names->pool + to, names->pool + from, sizeof record + record.len);
-		name->off = to + (uint32_t)sizeof record;
-		to += (uint32_t)sizeof record + record.len;
+		memmove(pool->text + to, pool->text + from, RECORD + len);
+		name->off = to + RECORD;
+		to += RECORD + len;
 	}
-	names->used = to;
+	pool->used = to;
 }
 
 uint64_t names_seek(const struct names *names, const char *text, uint32_t len)
@@ -103,32 +134,32 @@ uint32_t names_hold(struct names *names, const char *text, uint32_t len)
 uint32_t names_hold_at(struct names *names, uint64_t mixed, const char *text, uint32_t len)
 {
 	assert(len > 0 && len <= UINT16_MAX);
+	struct pool *pool = names->pool;
 	uint32_t id = find(names, text, len, mixed);
 	if (id != FROND_NONE) {
+		assert(names->names[id].refs < NAME_REFS_MAX);
 		names->names[id].refs++;
 		return id;
 	}
-	uint64_t bytes = sizeof(struct record) + (uint64_t)len;
-	if (bytes > names->bytes - names->used)
-		compact(names);
 	id = names->free_head != FROND_NONE ? names->free_head : names->fresh;
-	if (id == names->cap || bytes > names->bytes - names->used)
+	if (id == names->cap)
+		return FROND_NONE;
+	if (RECORD + len > pool->bytes - pool->used)
+		compact(pool);
+	if (RECORD + len > pool->bytes - pool->used)
 		return FROND_NONE;
 	if (id == names->fresh)
 		names->fresh++;
 	else
 		names->free_head = names->names[id].chain;
 	uint32_t *home = bucket_of(names, mixed);
-	struct record record = {.id = id, .len = len};
-	memcpy(names->pool + names->used, &record, sizeof record);
-	memcpy(names->pool + names->used + sizeof record, text, len);
-	names->names[id] = (struct name){.off = names->used + (uint32_t)sizeof record,
-					 .len = (uint16_t)len,
-					 .tag = tag_of(mixed),
-					 .refs = 1,
-					 .chain = *home};
+	uint16_t size = (uint16_t)len;
+	memcpy(pool->text + pool->used, &size, sizeof size);
+	memcpy(pool->text + pool->used + RECORD, text, len);
+	names->names[id] =
+		(struct name){.off = pool->used + RECORD, .refs = 1, .tag = tag_of(mixed) & 0x7f, .chain = *home};
 	*home = id;
-	names->used += (uint32_t)bytes;
+	pool->used += RECORD + len;
 	return id;
 }
 
@@ -137,8 +168,9 @@ bool names_again(struct names *names, uint32_t id, const char *text, uint32_t le
 	if (id == FROND_NONE)
 		return false;
 	struct name *name = &names->names[id];
-	if (name->refs == 0 || name->len != len || memcmp(names->pool + name->off, text, len) != 0)
+	if (name->refs == 0 || !reads(names, name, text, len))
 		return false;
+	assert(name->refs < NAME_REFS_MAX);
 	name->refs++;
 	return true;
 }
@@ -149,11 +181,11 @@ void names_drop(struct names *names, uint32_t id)
 		return;
 	assert(id < names->cap && names->names[id].refs > 0);
 	struct name *name = &names->names[id];
-	if (name->refs > 1) {
-		name->refs--;
+	if (--name->refs > 0)
 		return;
-	}
-	uint32_t *link = bucket_of(names, hash(names->pool + name->off, name->len));
+	uint32_t len;
+	const char *text = text_of(names, name, &len);
+	uint32_t *link = bucket_of(names, hash(text, len));
 	while (*link != id)
 		link = &names->names[*link].chain;
 	*link = name->chain;

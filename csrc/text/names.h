@@ -1,31 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * names.h - every name once: a string becomes an id that stays the same while somebody holds it.
- * Owns a pool of bytes; when it is full, live names move together inside it. Ids do not change.
+ * The text is in a pool of bytes that several tables may share, each with ids of its own; when it is full, live names move
+ * together inside it. Ids do not change.
  */
 #ifndef FROND_TEXT_NAMES_H
 #define FROND_TEXT_NAMES_H
 
 #include "core/base.h"
 
+#define NAME_REFS_MAX ((1u << 25) - 1)
+
 struct name {
-	uint32_t off;
-	uint16_t len;
-	uint16_t tag; /* of its hash: another one is another name, without a look at the text */
-	uint32_t refs;
-	uint32_t chain; /* next of the hash bucket, or of the free list */
+	uint32_t off;       /* of the text in the pool */
+	uint32_t chain;     /* next of the hash bucket, or of the free list */
+	uint32_t refs : 25; /* a pod holds one name, a node five */
+	uint32_t tag : 7;   /* of its hash: another one is another name, without a look at the text */
 };
 
 struct names {
+	struct pool *pool;
 	struct name *names;
 	uint32_t *bucket;
-	char *pool; /* records one after the other: id, length, text */
-	uint32_t cap, bucket_mask, bytes, used;
+	uint32_t cap, bucket_mask;
 	uint32_t free_head; /* ids given back */
 	uint32_t fresh;     /* ids from here on were never used */
 };
 
-void names_layout(struct names *names, struct arena *arena, uint32_t cap, uint32_t bytes);
+#define POOL_TABLES 2u
+
+struct pool {
+	char *text; /* records one after the other: length, text */
+	uint32_t bytes, used;
+	struct names *tables[POOL_TABLES];
+	uint32_t table_count;
+};
+
+void pool_layout(struct pool *pool, struct arena *arena, uint32_t bytes);
+void names_layout(struct names *names, struct arena *arena, struct pool *pool, uint32_t cap);
 
 /* FROND_NONE when nobody holds that name. */
 uint32_t names_find(const struct names *names, const char *text, uint32_t len);

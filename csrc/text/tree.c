@@ -8,33 +8,46 @@
 
 static struct tree_node nowhere(void)
 {
-	return (struct tree_node){FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE, 0};
+	return (struct tree_node){FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE};
 }
 
-void tree_layout(struct tree *tree, struct arena *arena, struct names *names, uint32_t nodes, uint32_t name_cap)
+uint64_t tree_scratch(uint32_t nodes)
+{
+	return (3ull * TREE_DOMAINS(nodes) + 2ull * nodes + 3ull * FABRIC_LEAVES(nodes)) * sizeof(uint32_t);
+}
+
+static void scratch_layout(struct tree *tree, uint32_t *at, uint32_t nodes)
+{
+	uint32_t **by_domain[] = {&tree->parent, &tree->other, &tree->core_of};
+	uint32_t **by_leaf[] = {&tree->draft_leaf, &tree->draft_count, &tree->draft_order};
+	for (uint32_t i = 0; i < 3; i++, at += TREE_DOMAINS(nodes))
+		*by_domain[i] = at;
+	for (uint32_t i = 0; i < 3; i++, at += FABRIC_LEAVES(nodes))
+		*by_leaf[i] = at;
+	tree->place_leaf = at;
+	tree->place_spine = at + nodes;
+}
+
+void tree_layout(struct tree *tree, struct arena *arena, struct names *names, struct names *domains, uint32_t nodes,
+		 void *scratch)
 {
 	tree->names = names;
+	tree->domains = domains;
 	tree->cap = nodes;
 	tree->nodes = arena_raw(arena, nodes, sizeof *tree->nodes);
-	uint32_t **by_name[] = {&tree->slot_of, &tree->file_node, &tree->file_leaf, &tree->file_spine,
-				&tree->parent,  &tree->other,     &tree->core_of};
-	uint32_t **by_node[] = {&tree->file_node_leaf, &tree->file_node_uplink, &tree->file_node_model,
-				&tree->place_leaf, &tree->place_spine};
-	uint32_t **by_leaf[] = {&tree->leaf_name,     &tree->draft_leaf,      &tree->draft_count,
-				&tree->draft_order,   &tree->file_leaf_spine, &tree->file_leaf_uplink,
+	tree->slot_of = arena_raw(arena, TREE_NAMES(nodes), sizeof *tree->slot_of);
+	tree->file_leaf = arena_raw(arena, TREE_DOMAINS(nodes), sizeof *tree->file_leaf);
+	tree->file_node = arena_raw(arena, nodes, sizeof *tree->file_node);
+	uint32_t **by_leaf[] = {&tree->leaf_name, &tree->file_leaf_spine, &tree->file_leaf_uplink,
 				&tree->file_leaf_name};
-	tree->spine_name = arena_raw(arena, FABRIC_SPINES(nodes), sizeof *tree->spine_name);
 	for (uint32_t i = 0; i < sizeof by_leaf / sizeof *by_leaf; i++)
 		*by_leaf[i] = arena_raw(arena, FABRIC_LEAVES(nodes), sizeof(uint32_t));
-	for (uint32_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
-		*by_name[i] = arena_raw(arena, name_cap, sizeof(uint32_t));
-	for (uint32_t i = 0; i < sizeof by_node / sizeof *by_node; i++)
-		*by_node[i] = arena_raw(arena, nodes, sizeof(uint32_t));
+	tree->spine_name = arena_raw(arena, FABRIC_SPINES(nodes), sizeof *tree->spine_name);
 	if (arena->base == NULL)
 		return;
-	for (uint32_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
-		for (uint32_t name = 0; name < name_cap; name++)
-			(*by_name[i])[name] = FROND_NONE;
+	scratch_layout(tree, scratch, nodes);
+	memset(tree->slot_of, 0xff, TREE_NAMES(nodes) * sizeof *tree->slot_of); /* FROND_NONE */
+	memset(tree->file_leaf, 0xff, TREE_DOMAINS(nodes) * sizeof *tree->file_leaf);
 	for (uint32_t slot = 0; slot < nodes; slot++)
 		tree->nodes[slot] = nowhere();
 	tree->dirty = true;
@@ -46,31 +59,30 @@ int32_t tree_load(struct tree *tree, const struct fabricfile *file)
 	    file->spine_count > FABRIC_SPINES(tree->cap))
 		return FROND_LIMIT;
 	for (uint32_t i = 0; i < file->spine_count; i++) {
-		uint32_t name = names_hold(tree->names, file->spines[i].name, (uint32_t)strlen(file->spines[i].name));
+		uint32_t name = names_hold(tree->domains, file->spines[i].name, (uint32_t)strlen(file->spines[i].name));
 		if (name == FROND_NONE)
 			return FROND_LIMIT;
-		tree->file_spine[name] = i;
+		assert(name == i);
 	}
 	for (uint32_t i = 0; i < file->leaf_count; i++) {
 		const struct fabric_leaf *leaf = &file->leaves[i];
-		const char *spine = file->spines[leaf->spine].name;
-		uint32_t name = names_hold(tree->names, leaf->name, (uint32_t)strlen(leaf->name));
+		uint32_t name = names_hold(tree->domains, leaf->name, (uint32_t)strlen(leaf->name));
 		if (name == FROND_NONE)
 			return FROND_LIMIT;
 		tree->file_leaf[name] = i;
 		tree->file_leaf_name[i] = name;
-		tree->file_leaf_spine[i] = names_find(tree->names, spine, (uint32_t)strlen(spine));
+		tree->file_leaf_spine[i] = leaf->spine;
 		tree->file_leaf_uplink[i] = leaf->uplink_gbps;
 	}
 	for (uint32_t i = 0; i < file->node_count; i++) {
 		const struct fabric_node *node = &file->nodes[i];
 		uint32_t name = names_hold(tree->names, node->name, (uint32_t)strlen(node->name));
-		if (name == FROND_NONE)
+		if (name == FROND_NONE || (node->model != FROND_NONE && node->model >= FILE_NO_MODEL))
 			return FROND_LIMIT;
-		tree->file_node[name] = i;
-		tree->file_node_leaf[i] = node->leaf;
-		tree->file_node_uplink[i] = node->uplink_gbps;
-		tree->file_node_model[i] = node->model;
+		assert(name == i && node->leaf < 1u << 24);
+		tree->file_node[i] = (struct file_node){.leaf = node->leaf & 0xffffff,
+							.model = node->model & UINT8_MAX, /* FROND_NONE too */
+							.uplink_gbps = node->uplink_gbps};
 	}
 	tree->file_spines = file->spine_count;
 	tree->file_leaves = file->leaf_count;
@@ -84,13 +96,13 @@ static void let_go(struct tree *tree, const struct tree_node *node)
 	tree->with_domain -= node->domain != FROND_NONE;
 	tree->with_core -= node->core != FROND_NONE;
 	names_drop(tree->names, node->name);
-	names_drop(tree->names, node->domain);
-	names_drop(tree->names, node->leaf);
-	names_drop(tree->names, node->spine);
-	names_drop(tree->names, node->core);
+	names_drop(tree->domains, node->domain);
+	names_drop(tree->domains, node->leaf);
+	names_drop(tree->domains, node->spine);
+	names_drop(tree->domains, node->core);
 }
 
-uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node)
+uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node, uint32_t uplink_gbps)
 {
 	struct tree_node *mine = &tree->nodes[slot];
 	if (mine->name != node->name || mine->domain != node->domain || mine->leaf != node->leaf ||
@@ -102,10 +114,8 @@ uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node
 	tree->with_domain += node->domain != FROND_NONE;
 	tree->with_core += node->core != FROND_NONE;
 	tree->slot_of[node->name] = slot;
-	uint32_t file = tree->file_node[node->name];
-	if (node->uplink_gbps == 0 && file != FROND_NONE)
-		return tree->file_node_uplink[file];
-	return node->uplink_gbps;
+	uint32_t file = tree_file_node(tree, node->name);
+	return uplink_gbps == 0 && file != FROND_NONE ? tree->file_node[file].uplink_gbps : uplink_gbps;
 }
 
 void tree_remove(struct tree *tree, uint32_t slot)
@@ -118,13 +128,18 @@ void tree_remove(struct tree *tree, uint32_t slot)
 
 /* ---- order ---------------------------------------------------------------------------------------------------------- */
 
-static int compare_names(const struct tree *tree, uint32_t a, uint32_t b)
+static int compare_texts(const struct names *names, uint32_t a, uint32_t b)
 {
 	if (a == b)
 		return 0;
 	uint32_t a_len, b_len;
-	const char *a_text = names_text(tree->names, a, &a_len), *b_text = names_text(tree->names, b, &b_len);
+	const char *a_text = names_text(names, a, &a_len), *b_text = names_text(names, b, &b_len);
 	return natural_compare(a_text, a_len, b_text, b_len);
+}
+
+static int compare_names(const struct tree *tree, uint32_t a, uint32_t b)
+{
+	return compare_texts(tree->domains, a, b);
 }
 
 /* The file's order first; what it does not know follows in natural order. */
@@ -147,11 +162,11 @@ static bool slot_before(const void *context, uint32_t a, uint32_t b)
 {
 	const struct tree *tree = context;
 	const struct tree_node *node = &tree->nodes[a], *other = &tree->nodes[b];
-	uint32_t in_file = tree->file_node[node->name], other_in_file = tree->file_node[other->name];
+	uint32_t in_file = tree_file_node(tree, node->name), other_in_file = tree_file_node(tree, other->name);
 	if (in_file != other_in_file)
 		return in_file < other_in_file;
 	int order = compare_some(tree, node->domain, other->domain);
-	return (order != 0 ? order : compare_names(tree, node->name, other->name)) < 0;
+	return (order != 0 ? order : compare_texts(tree->names, node->name, other->name)) < 0;
 }
 
 /* Two leaves, by their numbers in the draft. */
@@ -162,7 +177,7 @@ static bool leaf_before(const void *context, uint32_t a, uint32_t b)
 	uint32_t spine = tree->parent[leaf], other_spine = tree->parent[other];
 	int order = 0;
 	if (spine != other_spine) {
-		uint32_t in_file = tree->file_spine[spine], other_in_file = tree->file_spine[other_spine];
+		uint32_t in_file = tree_file_spine(tree, spine), other_in_file = tree_file_spine(tree, other_spine);
 		if (in_file != other_in_file)
 			return in_file < other_in_file;
 		order = compare_some(tree, tree->core_of[spine], tree->core_of[other_spine]);
@@ -253,17 +268,12 @@ static void place_by_labels(struct tree *tree, uint32_t slot)
 static void place_nodes(struct tree *tree, const struct node *nodes)
 {
 	tree->problem_count = 0;
-	for (uint32_t slot = 0; slot < tree->cap; slot++) {
-		const struct tree_node *node = &tree->nodes[slot];
-		if (nodes[slot].present && node->leaf != FROND_NONE)
-			tree->parent[node->leaf] = tree->other[node->leaf] = FROND_NONE;
-		if (nodes[slot].present && node->spine != FROND_NONE)
-			tree->parent[node->spine] = tree->other[node->spine] = FROND_NONE;
-	}
+	for (uint32_t name = 0; name < tree->domains->fresh; name++)
+		tree->parent[name] = tree->other[name] = tree->core_of[name] = FROND_NONE;
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
 		const struct tree_node *node = &tree->nodes[slot];
 		bool labelled = nodes[slot].present && node->leaf != FROND_NONE && node->spine != FROND_NONE;
-		if (!labelled || tree->file_node[node->name] != FROND_NONE)
+		if (!labelled || tree_file_node(tree, node->name) != FROND_NONE)
 			continue;
 		note_parent(tree, node->leaf, node->spine);
 	}
@@ -271,12 +281,12 @@ static void place_nodes(struct tree *tree, const struct node *nodes)
 		tree->place_leaf[slot] = tree->place_spine[slot] = FROND_NONE;
 		if (!nodes[slot].present)
 			continue;
-		uint32_t in_file = tree->file_node[tree->nodes[slot].name];
+		uint32_t in_file = tree_file_node(tree, tree->nodes[slot].name);
 		if (in_file == FROND_NONE) {
 			place_by_labels(tree, slot);
 			continue;
 		}
-		uint32_t leaf = tree->file_node_leaf[in_file];
+		uint32_t leaf = tree->file_node[in_file].leaf;
 		tree->place_leaf[slot] = tree->file_leaf_name[leaf];
 		tree->place_spine[slot] = tree->file_leaf_spine[leaf];
 	}
@@ -318,7 +328,7 @@ static void open_empty(struct tree *tree, struct fabric *fabric, uint32_t leaf, 
 		if (leaf != FROND_NONE) {
 			bool before = tree->file_leaf[leaf] != FROND_NONE
 					      ? *next < tree->file_leaf[leaf]
-					      : tree->file_spine[file_spine] <= tree->file_spine[spine];
+					      : tree_file_spine(tree, file_spine) <= tree_file_spine(tree, spine);
 			if (!before)
 				return;
 		}
@@ -344,7 +354,7 @@ static uint32_t draft_leaves(struct tree *tree, const struct node *nodes)
 		uint32_t *number = &tree->other[leaf];
 		bool listed = tree->file_leaf[leaf] != FROND_NONE;
 		uint32_t *met = &tree->core_of[tree->place_spine[slot]];
-		bool new_spine = *met == FROND_NONE && tree->file_spine[tree->place_spine[slot]] == FROND_NONE;
+		bool new_spine = *met == FROND_NONE && tree_file_spine(tree, tree->place_spine[slot]) == FROND_NONE;
 		if (*number == FROND_NONE && (listed || own < most) && (!new_spine || spines > 0)) {
 			*number = leaves++;
 			own += !listed;
@@ -375,7 +385,7 @@ static void find_cores(struct tree *tree, const struct node *nodes)
 	for (uint32_t slot = 0; tree->with_core > 0 && slot < tree->cap; slot++) {
 		uint32_t spine = tree->place_spine[slot], core = tree->nodes[slot].core;
 		if (!nodes[slot].present || spine == FROND_NONE || core == FROND_NONE || !tree->two_levels ||
-		    tree->file_spine[spine] != FROND_NONE)
+		    tree_file_spine(tree, spine) != FROND_NONE)
 			continue;
 		uint32_t *known = &tree->core_of[spine];
 		if (*known == FROND_NONE || compare_names(tree, core, *known) < 0)
@@ -504,7 +514,7 @@ static bool positions_of(const struct tree *tree, const struct fabric *fabric, u
 bool tree_find(const struct tree *tree, const struct fabric *fabric, const char *name, uint32_t *first, uint32_t *end,
 	       uint32_t *domain)
 {
-	uint32_t id = names_find(tree->names, name, (uint32_t)strlen(name));
+	uint32_t id = names_find(tree->domains, name, (uint32_t)strlen(name));
 	*domain = FROND_NONE;
 	return id != FROND_NONE && positions_of(tree, fabric, id, first, end, domain);
 }
@@ -527,7 +537,7 @@ static bool hashes_to(const struct tree *tree, uint32_t name, uint64_t hash)
 	uint32_t len;
 	if (name == FROND_NONE)
 		return false;
-	const char *text = names_text(tree->names, name, &len);
+	const char *text = names_text(tree->domains, name, &len);
 	return hash_bytes(text, len) == hash;
 }
 
@@ -553,10 +563,10 @@ bool tree_find_hash(const struct tree *tree, const struct fabric *fabric, uint64
 
 /* ---- in words --------------------------------------------------------------------------------------------------------- */
 
-static struct shown show(const struct tree *tree, uint32_t name)
+static struct shown show(const struct names *names, uint32_t name)
 {
 	uint32_t len;
-	const char *text = names_text(tree->names, name, &len);
+	const char *text = names_text(names, name, &len);
 	return shown(text, len);
 }
 
@@ -564,15 +574,18 @@ void tree_problems(const struct tree *tree, struct out *out)
 {
 	for (uint32_t i = 0; i < tree->problem_count && i < TREE_PROBLEMS_MAX; i++) {
 		const struct tree_problem *problem = &tree->problems[i];
-		struct shown domain = show(tree, problem->domain), other = show(tree, problem->other);
+		bool node = problem->kind == PROBLEM_NO_SPINE || problem->kind == PROBLEM_NO_LEAF ||
+			    problem->kind == PROBLEM_LEAF_FULL || problem->kind == PROBLEM_TOO_MANY;
+		struct shown domain = show(tree->domains, problem->domain),
+			     other = show(node ? tree->names : tree->domains, problem->other);
 		switch (problem->kind) {
 		case PROBLEM_TWO_PARENTS:
 			out_printf(out, "leaf %s has two parents, %s and %s", domain.text, other.text,
-				   show(tree, problem->third).text);
+				   show(tree->domains, problem->third).text);
 			break;
 		case PROBLEM_TWO_CORES:
 			out_printf(out, "spine %s has two parents, %s and %s; it is scheduled without a core",
-				   domain.text, other.text, show(tree, problem->third).text);
+				   domain.text, other.text, show(tree->domains, problem->third).text);
 			break;
 		case PROBLEM_LEAF_FULL:
 			out_printf(out, "leaf %s has more than %u nodes", domain.text, FROND_LEAF_NODES);
@@ -594,7 +607,7 @@ void tree_problems(const struct tree *tree, struct out *out)
 			break;
 		case PROBLEM_OFF_FILE:
 			out_printf(out, "leaf %s is under %s in the fabric file but labelled %s", domain.text,
-				   other.text, show(tree, problem->third).text);
+				   other.text, show(tree->domains, problem->third).text);
 			break;
 		}
 		if (problem->kind == PROBLEM_TWO_CORES)

@@ -18,8 +18,14 @@
 
 struct tree_node { /* by slot; names are ids; FROND_NONE: it does not say */
 	uint32_t name, domain, leaf, spine, core;
-	uint32_t uplink_gbps; /* said by the host; 0: ask the file */
 };
+
+struct file_node { /* what the fabric file says of a node */
+	uint32_t leaf : 24;
+	uint32_t model : 8; /* index in the file; FILE_NO_MODEL: none named */
+	uint32_t uplink_gbps;
+};
+#define FILE_NO_MODEL UINT8_MAX
 
 enum tree_problem_kind {
 	PROBLEM_TWO_PARENTS,
@@ -39,47 +45,65 @@ struct tree_problem {
 };
 
 struct tree {
-	struct names *names;
+	struct names *names;   /* of nodes; those of the file come first, so that such an id is an index in the file */
+	struct names *domains; /* of everything above; the file's spines come first, likewise */
 	uint32_t cap;
 	bool two_levels; /* spine labels are expected */
 	bool dirty;
 	uint32_t with_domain, with_core; /* nodes that say so */
 	struct tree_node *nodes;         /* by slot */
 
-	/* by name id */
-	uint32_t *slot_of;   /* node name → slot */
-	uint32_t *file_node; /* node name → index in the file */
-	uint32_t *file_leaf; /* leaf name → index in the file */
-	uint32_t *file_spine;
-	uint32_t *parent; /* leaf name → spine name, as labels or the file say; FROND_NONE: not seen */
-	uint32_t *other;  /* leaf name → a second spine name; then → its number while it is put in order */
-
-	uint32_t *core_of; /* spine name → core name, as labels say; FROND_NONE: none, or two of them */
+	uint32_t *slot_of;   /* by node name */
+	uint32_t *file_leaf; /* by domain name: leaf of the file */
 
 	/* the fabric file */
-	uint32_t *file_node_leaf, *file_node_uplink;  /* by file node */
-	uint32_t *file_node_model;                    /* index in the file; FROND_NONE: none named */
+	struct file_node *file_node;
 	uint32_t *file_leaf_spine, *file_leaf_uplink; /* by file leaf: name of its spine */
 	uint32_t file_nodes, file_leaves, file_spines;
 	uint32_t *file_leaf_name;
 
 	/* the built tree */
-	uint32_t *leaf_name, *spine_name;   /* by leaf, by spine of the fabric */
-	uint32_t *place_leaf, *place_spine; /* by slot, while building: names; FROND_NONE: outside the tree */
+	uint32_t *leaf_name, *spine_name; /* by leaf, by spine of the fabric */
+
+	/* while building only, in memory that others use at other times */
+	uint32_t *parent;  /* leaf name → spine name, as labels or the file say; FROND_NONE: not seen */
+	uint32_t *other;   /* leaf name → a second spine name; then → its number while it is put in order */
+	uint32_t *core_of; /* spine name → core name, as labels say; FROND_NONE: none, or two of them */
+	uint32_t *place_leaf, *place_spine; /* by slot: names; FROND_NONE: outside the tree */
 	uint32_t *draft_leaf, *draft_count; /* leaves while they are put in order: name, nodes */
 	uint32_t *draft_order;
+
 	struct tree_problem problems[TREE_PROBLEMS_MAX];
 	uint32_t problem_count; /* may exceed the array */
 };
 
-void tree_layout(struct tree *tree, struct arena *arena, struct names *names, uint32_t nodes, uint32_t name_cap);
+/* Nodes, and nodes of the file that are not there; leaves, spines, cores and NVLink domains. */
+#define TREE_NAMES(nodes)   ((uint32_t)((nodes) + (nodes) / 8ull + 16ull))
+#define TREE_DOMAINS(nodes) ((uint32_t)(FABRIC_LEAVES(nodes) + FABRIC_SPINES(nodes) + (nodes) / 4ull))
+
+/* Bytes that building a tree wants beside it, aligned to 4. */
+uint64_t tree_scratch(uint32_t nodes);
+
+/* names and domains have room for TREE_NAMES and TREE_DOMAINS. scratch: of tree_scratch() bytes, whoever else uses it. */
+void tree_layout(struct tree *tree, struct arena *arena, struct names *names, struct names *domains, uint32_t nodes,
+		 void *scratch);
 
 /* Takes the file's tree over; FROND_LIMIT when it has more nodes or leaves than the engine. */
 int32_t tree_load(struct tree *tree, const struct fabricfile *file);
 
+/* Index of a node's name, or of a spine's, in the file; FROND_NONE: not listed. */
+static inline uint32_t tree_file_node(const struct tree *tree, uint32_t name)
+{
+	return name < tree->file_nodes ? name : FROND_NONE;
+}
+static inline uint32_t tree_file_spine(const struct tree *tree, uint32_t name)
+{
+	return name < tree->file_spines ? name : FROND_NONE;
+}
+
 /* Enters or changes a node. Names are FROND_NONE or held by the caller until now; the tree holds them from here on.
- * Returns the uplink to use: the host's, else the file's. */
-uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node);
+ * Returns the uplink to use: the host's, else (0) the file's. */
+uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node, uint32_t uplink_gbps);
 void tree_remove(struct tree *tree, uint32_t slot);
 
 /* Rebuilds the fabric when something has changed. True: it did. */

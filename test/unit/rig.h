@@ -63,7 +63,7 @@ static inline void rig_memory_make(const struct frond_limits *limits)
 		rig = malloc(sizeof *rig);
 	TEST_ASSERT_NOT_NULL(rig);
 	memset(rig, 0, sizeof *rig);
-	core_layout(&rig->core, &arena, limits);
+	core_layout(&rig->core, &arena, limits, 0);
 	rig_extend(&arena, limits);
 	if (arena.used > rig_bytes) {
 		free(rig_memory);
@@ -73,7 +73,7 @@ static inline void rig_memory_make(const struct frond_limits *limits)
 	}
 	memset(rig_memory, 0, arena.used);
 	arena = (struct arena){.base = rig_memory};
-	core_layout(&rig->core, &arena, limits);
+	core_layout(&rig->core, &arena, limits, 0);
 	rig_extend(&arena, limits);
 }
 

@@ -70,7 +70,7 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	create(FROND_BAD, mem, bytes, &limits, "", "spine:1 leaf:2", "line 1: node");
 	create(FROND_BAD, mem, bytes, &limits, "", "kind: Nothing\n", "kind");
 	create(FROND_LIMIT, mem, bytes, &limits, "", "spine:1 leaf:1 node:3 gpu:8", "more nodes");
-	for (uint32_t text = 14; text < 43; text += 14) { /* room for no name, for the spine's, for the leaf's too */
+	for (uint32_t text = 8; text < 25; text += 8) { /* room for no name, for the spine's, for the leaf's too */
 		const struct frond_limits short_of = {.nodes = 2, .pods = 2, .text_bytes = text};
 		create(FROND_LIMIT, mem, bytes, &short_of, "", "spine:1 leaf:1 node:1 gpu:8",
 		       "names or models than the engine");
@@ -174,13 +174,13 @@ static void test_node_put_refuses_when_there_is_no_room_for_names(void)
 	c = small;
 	engine_make(c, 4, 1, "", "");
 	free(c->mem);
-	c->limits.text_bytes = 64; /* each name has a record of eight bytes in front of it */
+	c->limits.text_bytes = 46; /* each name has its length in front of it, two bytes */
 	uint64_t bytes = abi->size_of(&c->limits);
 	c->mem = aligned_alloc(16, (bytes + 15) / 16 * 16);
 	create(FROND_OK, c->mem, bytes, &c->limits, "", "", "");
 	int32_t code = abi->create(c->mem, bytes, &c->limits, "", 0, "", 0, &c->engine, c->text, CLUSTER_TEXT, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
-	node_put(c, 0, "node-1", 8, "leaf", "spine"); /* 39 of 64 bytes */
+	node_put(c, 0, "node-1", 8, "leaf", "spine"); /* 21 of 46 bytes */
 	remember(c);
 	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT,
 				node_try(c, 1, "a-name-that-is-a-little-longer", 8, 0, 0, 0, "leaf", "spine"));

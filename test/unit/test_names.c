@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <unity.h>
 
-enum { CAP = 8, RECORD = 8 /* in front of each text */, BYTES = CAP * RECORD + 64 };
+enum { CAP = 8, RECORD = 2 /* in front of each text */, BYTES = CAP * RECORD + 64 };
 
 static struct names names;
+static struct pool pool;
 static void *mem;
 
 static void make(uint32_t cap, uint32_t bytes)
@@ -15,11 +16,14 @@ static void make(uint32_t cap, uint32_t bytes)
 	struct arena arena = {.base = NULL};
 	free(mem);
 	memset(&names, 0, sizeof names);
-	names_layout(&names, &arena, cap, bytes);
+	memset(&pool, 0, sizeof pool);
+	pool_layout(&pool, &arena, bytes);
+	names_layout(&names, &arena, &pool, cap);
 	mem = calloc(1, arena.used);
 	TEST_ASSERT_NOT_NULL(mem);
 	arena = (struct arena){.base = mem};
-	names_layout(&names, &arena, cap, bytes);
+	pool_layout(&pool, &arena, bytes);
+	names_layout(&names, &arena, &pool, cap);
 }
 
 void setUp(void)
@@ -55,7 +59,7 @@ static void test_a_name_is_kept_once_however_many_hold_it(void)
 {
 	uint32_t id = hold("leaf-1");
 	TEST_ASSERT_EQUAL_UINT32(id, hold("leaf-1"));
-	TEST_ASSERT_EQUAL_UINT32(RECORD + 6, names.used);
+	TEST_ASSERT_EQUAL_UINT32(RECORD + 6, pool.used);
 	names_drop(&names, id);
 	TEST_ASSERT_EQUAL_UINT32(id, find("leaf-1"));
 	names_drop(&names, id);
@@ -76,7 +80,7 @@ static void test_names_that_share_a_beginning_are_different(void)
 static void test_dropping_nobody_is_allowed(void)
 {
 	names_drop(&names, FROND_NONE);
-	TEST_ASSERT_EQUAL_UINT32(0, names.used);
+	TEST_ASSERT_EQUAL_UINT32(0, pool.used);
 }
 
 static void test_there_is_room_for_exactly_the_limit_of_names(void)

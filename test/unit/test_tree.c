@@ -32,9 +32,8 @@ static void with_file(const char *fabric)
 	c = cluster_make(fabric, "");
 }
 
-static int say_name(int at, const char *before, uint32_t id)
+static int say_name(int at, const char *before, struct name_text name)
 {
-	struct name_text name = engine_name(c->engine, id);
 	return at + snprintf(c->shown + at, CLUSTER_TEXT - (size_t)at, "%s%.*s", before, name.len, name.text);
 }
 
@@ -48,18 +47,20 @@ static const char *tree(void)
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		uint32_t spine = fabric->leaf_spine[leaf];
 		if (leaf == fabric->spine_start[spine])
-			at = say_name(at, leaf == 0 ? "" : " ", c->engine->tree.spine_name[spine]);
-		at = say_name(at, leaf == fabric->spine_start[spine] ? "[" : " ", c->engine->tree.leaf_name[leaf]);
+			at = say_name(at, leaf == 0 ? "" : " ",
+				      engine_name(c->engine, c->engine->tree.spine_name[spine]));
+		at = say_name(at, leaf == fabric->spine_start[spine] ? "[" : " ",
+			      engine_name(c->engine, c->engine->tree.leaf_name[leaf]));
 		at += snprintf(c->shown + at, CLUSTER_TEXT - (size_t)at, "(");
 		for (uint32_t p = fabric->leaf_start[leaf]; p < fabric->leaf_start[leaf + 1]; p++)
 			at = say_name(at, p == fabric->leaf_start[leaf] ? "" : " ",
-				      c->engine->tree.nodes[fabric->order[p]].name);
+				      engine_node_name(c->engine, fabric->order[p]));
 		at += snprintf(c->shown + at, CLUSTER_TEXT - (size_t)at, "%s",
 			       leaf + 1 == fabric->spine_start[spine + 1] ? ")]" : ")");
 	}
 	uint32_t outside = fabric->leaf_start[fabric->leaf_count];
 	for (uint32_t p = outside; p < fabric->node_count; p++)
-		at = say_name(at, p == outside ? " none(" : " ", c->engine->tree.nodes[fabric->order[p]].name);
+		at = say_name(at, p == outside ? " none(" : " ", engine_node_name(c->engine, fabric->order[p]));
 	if (outside < fabric->node_count)
 		snprintf(c->shown + at, CLUSTER_TEXT - (size_t)at, ")");
 	return c->shown;
