@@ -7,7 +7,8 @@
  *      alike the shorter comes first.
  *  P2  Under the rule "nvlink domain" a candidate is a domain, in the order of the first node.
  *  P3  Mixed sizes: under "single node" each leaf offers the node with the best links (step 4), then the fewest GPUs
- *      left over, then the lowest position; under "nvlink domain" a span is a domain; else as in the readings.
+ *      left over, then the lowest position; under "nvlink domain" a span is a domain; else as in the readings. A span
+ *      is where the whole gang is: pinned members, too.
  *      `distributed` tries each span with the fewest members a node with which first-fit decreasing works there.
  *  P4  A preferred NVLink domain restricts the nodes of its leaf.
  */
@@ -509,6 +510,14 @@ static bool leaf_offers(const struct gang *gang, const struct state *state, cons
 	return found;
 }
 
+static bool pins_inside(const struct gang *gang, unsigned nodes)
+{
+	for (int rank = 0; rank < gang->members; rank++)
+		if (gang->pin[rank] >= 0 && !(nodes & (1u << gang->pin[rank])))
+			return false;
+	return true;
+}
+
 static bool plan_mixed(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
 		       struct outcome *outcome)
 {
@@ -530,6 +539,8 @@ static bool plan_mixed(const struct gang *gang, const struct state *state, const
 		count = spans_list(fabric, spans);
 	for (int i = 0; i < count; i++) {
 		int per_node = spreads ? 1 : MEMBERS_MAX;
+		if (!pins_inside(gang, spans[i]))
+			continue;
 		while (per_node <= MEMBERS_MAX && !span_plan(gang, state, rule, spans[i] & allowed, per_node, &plan))
 			per_node++;
 		if (per_node <= MEMBERS_MAX)
@@ -558,14 +569,6 @@ static bool plan_under(const struct gang *gang, const struct state *state, const
 {
 	return sizes_equal(gang->job, gang->members) ? plan_equal(gang, state, rule, allowed, outcome)
 						     : plan_mixed(gang, state, rule, allowed, outcome);
-}
-
-static bool pins_inside(const struct gang *gang, unsigned nodes)
-{
-	for (int rank = 0; rank < gang->members; rank++)
-		if (gang->pin[rank] >= 0 && !(nodes & (1u << gang->pin[rank])))
-			return false;
-	return true;
 }
 
 static bool may_relax(const struct job *job, const struct rule *rule)
