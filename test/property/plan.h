@@ -256,7 +256,7 @@ static int fullest_node(const struct search *search, const int *counts)
 	for (;; per_node++) {
 		int places[NODES_MAX], most[LEAVES_MAX], l = 0;
 		places_under(search, per_node, places);
-		most_per_leaf(fabric, places, search->allowed, most);
+		most_per_leaf(search->gang, places, search->allowed, most);
 		while (l < fabric->leaf_count && most[l] >= counts[l])
 			l++;
 		if (l == fabric->leaf_count)
@@ -332,8 +332,9 @@ static void fill_leaf(const struct search *search, const struct candidate *candi
 	bool bounded = search->rule.kind == RULE_SINGLE_NODE || gang->job->strategy == STRATEGY_CONSOLIDATED;
 	int new_nodes =
 		bounded ? fewest_new_nodes(search, candidate->allowed, leaf, candidate->counts[leaf]) : NODES_MAX;
-	int places[NODES_MAX], size = equal_size(gang);
+	int places[NODES_MAX], size = equal_size(gang), to_open = nodes_to_open(gang, leaf);
 
+	new_nodes = new_nodes < to_open ? new_nodes : to_open;
 	places_under(search, candidate->per_node, places);
 	for (int left = candidate->counts[leaf]; left > 0; left--) {
 		int best = -1, best_bottleneck = 0, best_left = 0;
@@ -405,12 +406,11 @@ static void search_open(struct search *search, const struct gang *gang, const st
 
 static void search_in(struct search *search, unsigned allowed)
 {
-	const struct fabric *fabric = search->gang->world->fabric;
 	int most[LEAVES_MAX];
 
 	search->allowed = allowed;
-	most_per_leaf(fabric, search->room.places, allowed, most);
-	each_counts(fabric, most, count_missing(search->gang), search_visit, search);
+	most_per_leaf(search->gang, search->room.places, allowed, most);
+	each_counts(search->gang->world->fabric, most, count_missing(search->gang), search_visit, search);
 }
 
 /* Keeps the better plan and at which step the best of the others was beaten. */
