@@ -68,8 +68,10 @@ static void node_enter(int n)
 static void cluster_enter(void)
 {
 	char *text = fabric_text(&instance.fabric, false), args[ARGS] = "", nodes[ARGS] = "", gpus[ARGS] = "";
-	bounds = (struct bounds){.max_nodes_per_leaf = chance_percent(&luck, 20) ? 1 + chance_below(&luck, 3) : 0,
-				 .max_gpus_per_leaf = chance_percent(&luck, 20) ? 1 + chance_below(&luck, 20) : 0};
+	bounds = (struct bounds){
+		.max_nodes_per_leaf = chance_percent(&luck, 20) ? 1 + chance_below(&luck, 3) : 0,
+		.max_gpus_per_leaf =
+			chance_percent(&luck, 20) ? 1 + chance_below(&luck, chance_percent(&luck, 30) ? 4 : 20) : 0};
 	bool both = bounds.max_nodes_per_leaf > 0 && bounds.max_gpus_per_leaf > 0;
 	if (bounds.max_nodes_per_leaf > 0)
 		snprintf(nodes, sizeof nodes, "\"maxNodesPerLeaf\": %d", bounds.max_nodes_per_leaf);
@@ -283,7 +285,8 @@ static void vary(struct job *job)
 static void one_cluster(uint64_t seed)
 {
 	luck = chance_for(seed, 1, VERB_PLAN);
-	instance_make(seed, 0, VERB_PLAN, &instance);
+	instance_make(seed, 0, chance_percent(&luck, 50) ? VERB_PLAN : VERB_RECOVER,
+		      &instance); /* the latter are calmer */
 	world_open(&world, &instance.fabric);
 	state = state_of_day(&instance.fabric);
 	cluster_enter();
