@@ -13,6 +13,7 @@
 #include "../property/make.h"
 #include "../property/plan.h"
 #include "cluster.h"
+#include "nearest.h"
 
 enum { STEPS_USUAL = 1000, NOTES = 256, WHERE = 64, ARGS = 128 };
 
@@ -208,6 +209,22 @@ static void compare(const struct gang *gang, const struct outcome *outcome)
 	}
 }
 
+/* "needs …; best leaf-1 has 2 free (node-1 in use)" */
+static void compare_sentence(const struct gang *gang, const struct state *today, const struct rule *rule)
+{
+	char expected[CLUSTER_IN] = "";
+	char *unknown = strstr(c->text, "; preferred-domain is not in the fabric"), *tail;
+	if (unknown != NULL)
+		*unknown = 0;
+	tail = strstr(c->text, "; ");
+	nearest_write(gang, today, rule, expected, sizeof expected);
+	TEST_ASSERT_EQUAL_STRING_MESSAGE(expected, tail == NULL ? "" : tail + 2, c->text);
+	if (rule->limit > 0 && !may_relax(gang->job, rule)) {
+		snprintf(expected, sizeof expected, " in %d adjacent ", rule->limit);
+		TEST_ASSERT_NOT_NULL_MESSAGE(strstr(c->text, expected), c->text);
+	}
+}
+
 static bool ask(const struct gang *gang)
 {
 	struct question question;
@@ -220,6 +237,8 @@ static bool ask(const struct gang *gang)
 	plan(c, &question.want);
 	free(question.claim);
 	compare(gang, &outcome);
+	if (c->plan.outcome == FROND_WAITS && only < 0)
+		compare_sentence(gang, &today, &outcome.rule);
 	seen.placed += c->plan.outcome == FROND_PLACED;
 	seen.relaxed += outcome.relaxed;
 	seen.waiting += c->plan.outcome == FROND_WAITS;
