@@ -40,6 +40,7 @@ struct outcome { /* what the answer for a gang must be */
 	bool placed, relaxed;
 	bool inside;  /* the preferred domain was taken */
 	bool bounded; /* there were more candidates than are compared */
+	int compared; /* candidates */
 	enum step decided;
 	int members;
 	struct plan plan;
@@ -426,6 +427,7 @@ static void plan_keep(const struct job *job, const struct plan *plan, struct out
 	if (!outcome->placed)
 		outcome->decided = STEP_3;
 	outcome->placed = true;
+	outcome->compared++;
 }
 
 static bool plan_equal(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,

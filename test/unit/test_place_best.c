@@ -234,9 +234,12 @@ static bool ask(const struct gang *gang)
 	for (int n = 0; only >= 0 && n < instance.fabric.node_count; n++)
 		today.closed[n] = today.closed[n] || n != only;
 	struct outcome outcome = gang_plan(gang, &today);
+	uint64_t steps = stats(c).steps;
 	plan(c, &question.want);
 	free(question.claim);
 	compare(gang, &outcome);
+	if (sizes_equal(gang->job, gang->members)) /* else some spans are not worth a look */
+		TEST_ASSERT_EQUAL_UINT64(outcome.compared, stats(c).steps - steps);
 	if (c->plan.outcome == FROND_WAITS && only < 0)
 		compare_sentence(gang, &today, &outcome.rule);
 	seen.placed += c->plan.outcome == FROND_PLACED;
