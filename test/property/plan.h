@@ -7,7 +7,8 @@
  *      alike the shorter comes first.
  *  P2  Under the rule "nvlink domain" a candidate is a domain, in the order of the first node.
  *  P3  Mixed sizes: under "single node" each leaf offers the node with the best links (step 4), then the fewest GPUs
- *      left over, then the lowest position; under "nvlink domain" a span is a domain; else as in the readings.
+ *      left over, then the lowest position; under "nvlink domain" a span is a domain; else as in the readings. A span
+ *      is where the whole gang is: pinned members, too.
  *      `distributed` tries each span with the fewest members a node with which first-fit decreasing works there.
  *  P4  A preferred NVLink domain restricts the nodes of its leaf.
  */
@@ -39,6 +40,7 @@ struct outcome { /* what the answer for a gang must be */
 	bool placed, relaxed;
 	bool inside;  /* the preferred domain was taken */
 	bool bounded; /* there were more candidates than are compared */
+	int compared; /* candidates */
 	enum step decided;
 	int members;
 	struct plan plan;
@@ -255,7 +257,7 @@ static int fullest_node(const struct search *search, const int *counts)
 	for (;; per_node++) {
 		int places[NODES_MAX], most[LEAVES_MAX], l = 0;
 		places_under(search, per_node, places);
-		most_per_leaf(fabric, places, search->allowed, most);
+		most_per_leaf(search->gang, places, search->allowed, most);
 		while (l < fabric->leaf_count && most[l] >= counts[l])
 			l++;
 		if (l == fabric->leaf_count)
@@ -331,8 +333,9 @@ static void fill_leaf(const struct search *search, const struct candidate *candi
 	bool bounded = search->rule.kind == RULE_SINGLE_NODE || gang->job->strategy == STRATEGY_CONSOLIDATED;
 	int new_nodes =
 		bounded ? fewest_new_nodes(search, candidate->allowed, leaf, candidate->counts[leaf]) : NODES_MAX;
-	int places[NODES_MAX], size = equal_size(gang);
+	int places[NODES_MAX], size = equal_size(gang), to_open = nodes_to_open(gang, leaf);
 
+	new_nodes = new_nodes < to_open ? new_nodes : to_open;
 	places_under(search, candidate->per_node, places);
 	for (int left = candidate->counts[leaf]; left > 0; left--) {
 		int best = -1, best_bottleneck = 0, best_left = 0;
@@ -404,12 +407,11 @@ static void search_open(struct search *search, const struct gang *gang, const st
 
 static void search_in(struct search *search, unsigned allowed)
 {
-	const struct fabric *fabric = search->gang->world->fabric;
 	int most[LEAVES_MAX];
 
 	search->allowed = allowed;
-	most_per_leaf(fabric, search->room.places, allowed, most);
-	each_counts(fabric, most, count_missing(search->gang), search_visit, search);
+	most_per_leaf(search->gang, search->room.places, allowed, most);
+	each_counts(search->gang->world->fabric, most, count_missing(search->gang), search_visit, search);
 }
 
 /* Keeps the better plan and at which step the best of the others was beaten. */
@@ -425,6 +427,7 @@ static void plan_keep(const struct job *job, const struct plan *plan, struct out
 	if (!outcome->placed)
 		outcome->decided = STEP_3;
 	outcome->placed = true;
+	outcome->compared++;
 }
 
 static bool plan_equal(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
@@ -509,6 +512,14 @@ static bool leaf_offers(const struct gang *gang, const struct state *state, cons
 	return found;
 }
 
+static bool pins_inside(const struct gang *gang, unsigned nodes)
+{
+	for (int rank = 0; rank < gang->members; rank++)
+		if (gang->pin[rank] >= 0 && !(nodes & (1u << gang->pin[rank])))
+			return false;
+	return true;
+}
+
 static bool plan_mixed(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
 		       struct outcome *outcome)
 {
@@ -530,6 +541,8 @@ static bool plan_mixed(const struct gang *gang, const struct state *state, const
 		count = spans_list(fabric, spans);
 	for (int i = 0; i < count; i++) {
 		int per_node = spreads ? 1 : MEMBERS_MAX;
+		if (!pins_inside(gang, spans[i]))
+			continue;
 		while (per_node <= MEMBERS_MAX && !span_plan(gang, state, rule, spans[i] & allowed, per_node, &plan))
 			per_node++;
 		if (per_node <= MEMBERS_MAX)
@@ -558,14 +571,6 @@ static bool plan_under(const struct gang *gang, const struct state *state, const
 {
 	return sizes_equal(gang->job, gang->members) ? plan_equal(gang, state, rule, allowed, outcome)
 						     : plan_mixed(gang, state, rule, allowed, outcome);
-}
-
-static bool pins_inside(const struct gang *gang, unsigned nodes)
-{
-	for (int rank = 0; rank < gang->members; rank++)
-		if (gang->pin[rank] >= 0 && !(nodes & (1u << gang->pin[rank])))
-			return false;
-	return true;
 }
 
 static bool may_relax(const struct job *job, const struct rule *rule)

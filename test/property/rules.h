@@ -50,11 +50,17 @@ struct state { /* of the day */
 	bool closed[NODES_MAX]; /* cordoned or failed */
 };
 
+struct bounds {                                    /* what a host may add; frond-sim has no words for it */
+	int ever[NODES_MAX], today[NODES_MAX];     /* members on a node: by capacity, and beside those that stay */
+	int max_nodes_per_leaf, max_gpus_per_leaf; /* 0: no cap */
+};
+
 struct gang {
 	struct world *world;
 	const struct job *job;
-	int members;          /* all, or the minMember lowest ranks */
-	int pin[MEMBERS_MAX]; /* the node of a member that stays, -1 for one that is to be placed */
+	int members;                 /* all, or the minMember lowest ranks */
+	int pin[MEMBERS_MAX];        /* the node of a member that stays, -1 for one that is to be placed */
+	const struct bounds *bounds; /* NULL: none */
 };
 
 static void world_open(struct world *world, const struct fabric *fabric)
@@ -112,6 +118,50 @@ static int equal_size(const struct gang *gang)
 	return size;
 }
 
+/* ---- what a host may add ---------------------------------------------------------------------------------------- */
+
+static int node_bound(const struct gang *gang, bool today, int n)
+{
+	if (!gang->bounds)
+		return MEMBERS_MAX;
+	return today ? gang->bounds->today[n] : gang->bounds->ever[n];
+}
+
+static int max_nodes_per_leaf(const struct gang *gang)
+{
+	return gang->bounds && gang->bounds->max_nodes_per_leaf > 0 ? gang->bounds->max_nodes_per_leaf : NODES_MAX;
+}
+
+static int max_gpus_per_leaf(const struct gang *gang)
+{
+	return gang->bounds && gang->bounds->max_gpus_per_leaf > 0 ? gang->bounds->max_gpus_per_leaf
+								   : MEMBERS_MAX * GPUS_MAX;
+}
+
+struct share { /* of a leaf, that members which stay have */
+	int nodes, gpus;
+};
+
+static struct share pinned_share(const struct gang *gang, int leaf)
+{
+	struct share share = {0, 0};
+	unsigned nodes = 0;
+	for (int rank = 0; rank < gang->members; rank++)
+		if (gang->pin[rank] >= 0 && gang->world->fabric->nodes[gang->pin[rank]].leaf == leaf) {
+			nodes |= 1u << gang->pin[rank];
+			share.gpus += gang->job->sizes[rank];
+		}
+	share.nodes = mask_count(nodes);
+	return share;
+}
+
+/* Nodes that may still be opened in a leaf. */
+static int nodes_to_open(const struct gang *gang, int leaf)
+{
+	int left = max_nodes_per_leaf(gang) - pinned_share(gang, leaf).nodes;
+	return left > 0 ? left : 0;
+}
+
 /* ---- what a node has for a member ------------------------------------------------------------------------------- */
 
 static bool node_admits(const struct node *node, const struct job *job)
@@ -145,7 +195,10 @@ static void room_measure(const struct gang *gang, const struct state *state, str
 			continue;
 		unsigned free = state ? free_mask(fabric, state, n) : node_all(&fabric->nodes[n]);
 		unsigned held = state ? state->held[n] : 0, set;
-		while ((set = choose_on(gang, n, free, held, size)) != 0) {
+		int most = node_bound(gang, state != NULL, n);
+		if (most > max_gpus_per_leaf(gang) / size)
+			most = max_gpus_per_leaf(gang) / size;
+		while (room->places[n] < most && (set = choose_on(gang, n, free, held, size)) != 0) {
 			room->sets[n][room->places[n]++] = set;
 			free &= ~set;
 			held |= set;
@@ -310,19 +363,42 @@ static int nodes_of_leaf(const struct fabric *fabric, int leaf)
 	return nodes;
 }
 
-static void most_per_leaf(const struct fabric *fabric, const int *places, unsigned allowed, int *most)
+/* The roomiest nodes, as many as the leaf may have, and those where members stay; no more GPUs than it may have. */
+static int most_in_leaf(const struct gang *gang, const int *places, unsigned allowed, int leaf)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	struct share pinned = pinned_share(gang, leaf);
+	int rooms[GPUS_MAX + 1] = {0}, most = 0, left = nodes_to_open(gang, leaf), size = equal_size(gang);
+
+	for (int n = 0; n < fabric->node_count; n++) {
+		bool stays = false;
+		if (fabric->nodes[n].leaf != leaf || !(allowed & (1u << n)))
+			continue;
+		for (int rank = 0; rank < gang->members; rank++)
+			stays = stays || gang->pin[rank] == n;
+		if (stays)
+			most += places[n];
+		else
+			rooms[places[n]]++;
+	}
+	for (int room = GPUS_MAX; room > 0; room--)
+		for (; left > 0 && rooms[room] > 0; rooms[room]--, left--)
+			most += room;
+	int gpus = max_gpus_per_leaf(gang) - pinned.gpus;
+	return gpus <= 0 ? 0 : most < gpus / size ? most : gpus / size;
+}
+
+static void most_per_leaf(const struct gang *gang, const int *places, unsigned allowed, int *most)
 {
 	memset(most, 0, LEAVES_MAX * sizeof *most);
-	for (int n = 0; n < fabric->node_count; n++)
-		if (allowed & (1u << n))
-			most[fabric->nodes[n].leaf] += places[n];
+	for (int l = 0; l < gang->world->fabric->leaf_count; l++)
+		most[l] = most_in_leaf(gang, places, allowed, l);
 }
 
 /* ---- the rule for equal members --------------------------------------------------------------------------------- */
 
 struct shapes {
-	const struct fabric *fabric;
-	const struct job *job;
+	const struct gang *gang;
 	const struct room *room;
 	int nodes_wanted; /* only placements over this many nodes count; 0: all */
 	int fewest_nodes, most_nodes;
@@ -334,8 +410,8 @@ struct shapes {
 static void shapes_visit(void *context, const int *counts)
 {
 	struct shapes *shapes = context;
-	const struct fabric *fabric = shapes->fabric;
-	struct facts facts = facts_of_leaves(fabric, shapes->job, counts);
+	const struct fabric *fabric = shapes->gang->world->fabric;
+	struct facts facts = facts_of_leaves(fabric, shapes->gang->job, counts);
 	int fewest = 0, most = 0, whole = 0;
 
 	if (!facts.links_admit)
@@ -347,6 +423,8 @@ static void shapes_visit(void *context, const int *counts)
 		for (int n = 0; n < fabric->node_count; n++)
 			with_room += fabric->nodes[n].leaf == l && shapes->room->places[n] > 0;
 		fewest += fewest_nodes(fabric, shapes->room->places, ~0u, 0, l, counts[l]);
+		if (with_room > max_nodes_per_leaf(shapes->gang))
+			with_room = max_nodes_per_leaf(shapes->gang);
 		most += counts[l] < with_room ? counts[l] : with_room;
 		whole += nodes_of_leaf(fabric, l);
 	}
@@ -370,10 +448,10 @@ static void shapes_visit(void *context, const int *counts)
 static struct shapes shapes_of(const struct gang *gang, const struct room *room, int members, int nodes_wanted)
 {
 	const struct fabric *fabric = gang->world->fabric;
-	struct shapes shapes = {fabric, gang->job, room, nodes_wanted, NOT_FOUND, 0, NOT_FOUND, NOT_FOUND, false};
+	struct shapes shapes = {gang, room, nodes_wanted, NOT_FOUND, 0, NOT_FOUND, NOT_FOUND, false};
 	int most[LEAVES_MAX];
 
-	most_per_leaf(fabric, room->places, ~0u, most);
+	most_per_leaf(gang, room->places, ~0u, most);
 	each_counts(fabric, most, members, shapes_visit, &shapes);
 	return shapes;
 }
@@ -387,15 +465,12 @@ static unsigned domain_of(const struct fabric *fabric, int n)
 	return domain;
 }
 
-static bool some_domain_holds(const struct fabric *fabric, const struct room *room, int members)
+static bool some_domain_holds(const struct gang *gang, const struct room *room, int members)
 {
-	for (int n = 0; n < fabric->node_count; n++) {
-		int held = 0;
-		for (int other = 0; other < fabric->node_count; other++)
-			held += same_domain(fabric, n, other) ? room->places[other] : 0;
-		if (held >= members)
+	const struct fabric *fabric = gang->world->fabric;
+	for (int n = 0; n < fabric->node_count; n++)
+		if (most_in_leaf(gang, room->places, domain_of(fabric, n), fabric->nodes[n].leaf) >= members)
 			return true;
-	}
 	return false;
 }
 
@@ -438,7 +513,7 @@ static struct rule rule_of_equal(const struct gang *all)
 		n = shapes.most_nodes;
 		shapes = shapes_of(all, &room, members, n);
 	}
-	return rule_from_shape(all->job, n == 1, some_domain_holds(all->world->fabric, &room, members), &shapes);
+	return rule_from_shape(all->job, n == 1, some_domain_holds(all, &room, members), &shapes);
 }
 
 /* ---- mixed sizes: first-fit decreasing in a span ---------------------------------------------------------------- */
@@ -456,13 +531,16 @@ static bool first_fit(const struct gang *gang, const struct state *state, unsign
 {
 	const struct fabric *fabric = gang->world->fabric;
 	unsigned free[NODES_MAX], held[NODES_MAX], leaves = 0;
-	int on_node[NODES_MAX] = {0};
+	int on_node[NODES_MAX] = {0}, placed[NODES_MAX] = {0};
+	struct share in_leaf[LEAVES_MAX];
 
 	for (int n = 0; n < fabric->node_count; n++) {
 		free[n] = state ? free_mask(fabric, state, n) : node_all(&fabric->nodes[n]);
 		held[n] = state ? state->held[n] : 0;
 		leaves |= span & (1u << n) ? 1u << fabric->nodes[n].leaf : 0;
 	}
+	for (int l = 0; l < fabric->leaf_count; l++)
+		in_leaf[l] = pinned_share(gang, l);
 	for (int rank = 0; rank < gang->members; rank++) {
 		node[rank] = gang->pin[rank];
 		if (node[rank] >= 0)
@@ -475,15 +553,22 @@ static bool first_fit(const struct gang *gang, const struct state *state, unsign
 			for (int n = 0; n < fabric->node_count && node[rank] < 0; n++) {
 				bool slow = mask_count(leaves) > 1 &&
 					    leaf_is_slow(fabric, gang->job, fabric->nodes[n].leaf);
+				struct share *share = &in_leaf[fabric->nodes[n].leaf];
 				if (!(span & (1u << n)) || slow || on_node[n] >= per_node ||
-				    !node_admits(&fabric->nodes[n], gang->job) || (state && state->closed[n]))
+				    !node_admits(&fabric->nodes[n], gang->job) || (state && state->closed[n]) ||
+				    placed[n] >= node_bound(gang, state != NULL, n) ||
+				    share->gpus + size > max_gpus_per_leaf(gang) ||
+				    (on_node[n] == 0 && share->nodes >= max_nodes_per_leaf(gang)))
 					continue;
 				unsigned set = choose_on(gang, n, free[n], held[n], size);
 				if (!set)
 					continue;
 				free[n] &= ~set;
 				held[n] |= set;
+				share->gpus += size;
+				share->nodes += on_node[n] == 0;
 				on_node[n]++;
+				placed[n]++;
 				node[rank] = n;
 			}
 			if (node[rank] < 0)
@@ -574,6 +659,7 @@ static struct rule rule_of_mixed(const struct gang *all)
 static struct rule rule_of(const struct gang *gang)
 {
 	struct gang all = gang_of(gang->world, gang->job, gang->members);
+	all.bounds = gang->bounds;
 	return sizes_equal(gang->job, gang->members) ? rule_of_equal(&all) : rule_of_mixed(&all);
 }
 

@@ -79,21 +79,20 @@ reach() {
 		}'
 }
 
-# Only suites that reach the core count. On the sources as they are each passes; how long it takes gives the order and the
-# time that a mutant has.
+# Only suites that reach the core count. On the sources as they are each passes; how much time of the processor it takes
+# gives the order, and how much a mutant has: a busy machine must not look like a test that noticed something.
 measure() {
-	local name begin ms program
+	local name ms program TIMEFORMAT='%U %S'
 	: >"$out/suites.unsorted"
 	export LD_LIBRARY_PATH=$out/lib
 	for name in $(cd "$tree/test/unit" && grep -lE '"(cluster\.h|core/)' test_*.c) sim "${oracle_verbs[@]/#/oracle-}"; do
 		name=${name%.c}
-		begin=$(date +%s%N)
-		if ! suite "$name" >"$out/base.log" 2>&1; then
+		if ! { time suite "$name" >"$out/base.log" 2>&1; } 2>"$out/base.time"; then
 			tail -n 5 "$out/base.log"
 			echo "mutants: $name fails on the sources as they are"
 			return 1
 		fi
-		ms=$((($(date +%s%N) - begin) / 1000000))
+		ms=$(awk '{printf "%d", ($1 + $2) * 1000}' "$out/base.time")
 		program=$out/bin/$name
 		[ -e "$program" ] || program=$out/bin/frond-sim
 		echo "$ms $name$(reach "$program")" >>"$out/suites.unsorted"
@@ -123,7 +122,8 @@ judge() {
 			ulimit -v 4000000 -c 0
 			while read -r ms name reached; do
 				[[ " $reached " == *" $object "* ]] || continue # it cannot notice
-				if ! timeout "$((2 + ms / 200))" bash -c "$(declare -f suite); suite $name" >"$work/log" 2>&1; then
+				if ! (ulimit -t "$((2 + ms / 200))" && timeout "$((60 + ms / 20))" \
+					bash -c "$(declare -f suite); suite $name") >"$work/log" 2>&1; then
 					status=noticed by=$name
 					break
 				fi

@@ -128,6 +128,8 @@ static void test_members_of_several_sizes_take_one_nvlink_domain(void)
 	expect(&mixed, "a1 a2");
 	occupy(c, "a2", 0x01);
 	expect(&mixed, "b2 b1"); /* qa has no room for the eight */
+	occupy(c, "b1", 0x01);
+	expect(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .wishes = "preferred-domain=qb"}, "b1");
 	occupy(c, "b2", 0x1f);
 	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &mixed)); /* b1 alone is not enough, two domains are not one */
 	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_NVLINK_DOMAIN, c->plan.rule);

@@ -240,6 +240,23 @@ static void test_each_place_is_what_plan_takes_when_those_before_it_are_out_of_t
 	}
 }
 
+/* stats.steps: candidates compared. */
+static void test_the_order_of_one_pod_compares_as_many_candidates_as_its_plan(void)
+{
+	const struct wanted pod = {.name = "p", .members = 1, .gpus = 2},
+			    large = {.name = "q", .members = 1, .gpus = 16};
+	cluster("spine:2 leaf:3 node:2 gpu:8", "");
+	occupy(c, "node-1", 0x01);
+	uint64_t before = stats(c).steps;
+	plan(c, &pod);
+	uint64_t compared = stats(c).steps - before;
+	TEST_ASSERT_EQUAL_UINT64(6, compared); /* one for each leaf */
+	order(&pod);
+	TEST_ASSERT_EQUAL_UINT64(before + 2 * compared, stats(c).steps);
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, plan(c, &large));
+	TEST_ASSERT_EQUAL_UINT64(before + 2 * compared, stats(c).steps);
+}
+
 static void test_behind_1024_nodes_the_rest_has_one_place(void)
 {
 	enum { LEAVES = 11, EACH = 100, NODES = LEAVES * EACH, ORDERED = 1024 };
@@ -273,6 +290,42 @@ static void test_behind_1024_nodes_the_rest_has_one_place(void)
 	TEST_ASSERT_EQUAL_UINT32(NODES - 55, next);
 }
 
+/* Every leaf is one node in use, and a pod of one GPU breaks nothing up: consolidated takes the one where least is left,
+ * then the lowest. */
+static void test_of_more_than_1024_leaves_the_best_are_in_order(void)
+{
+	enum { NODES = 1400, ORDERED = 1024, GPUS = 8 };
+	static uint16_t at[NODES];
+	uint32_t next = 0, free[NODES];
+	char name[32];
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, NODES, NODES, "{\"defaultStrategy\": \"consolidated\"}", "spine:14 leaf:100 node:1 gpu:8");
+	dice = 7;
+	for (uint32_t slot = 0; slot < NODES; slot++) {
+		struct frond_key pod = {1, slot + 1};
+		free[slot] = slot == ORDERED - 1 ? GPUS - 1 : 1 + below(GPUS - 1); /* the last of the first is bad */
+		snprintf(name, sizeof name, "node-%u", (unsigned)slot + 1);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, GPUS, 0, 0, 0, NULL, NULL));
+		TEST_ASSERT_EQUAL_INT32(FROND_OK,
+					pod_try(c, pod, slot, GPUS - free[slot], "", "", (struct frond_key){0, 0}));
+	}
+	struct frond_member member = {.pod = {5, 1}, .gpus = 1, .pinned_slot = FROND_NONE};
+	struct frond_request request = {
+		.gang = {5, 1}, .members = 1, .min_member = 1, .gpus_desired = 1, .only_slot = FROND_NONE};
+	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, at, c->text, CLUSTER_TEXT,
+				  &c->len);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+	check(c);
+	for (uint32_t left = 1; left < GPUS; left++)
+		for (uint32_t slot = 0; slot < NODES; slot++)
+			if (free[slot] == left) {
+				TEST_ASSERT_EQUAL_UINT16(next < ORDERED ? next : ORDERED, at[slot]);
+				next++;
+			}
+	TEST_ASSERT_EQUAL_UINT32(NODES, next);
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -287,6 +340,8 @@ int main(void)
 	RUN_TEST(test_nodes_without_a_leaf_have_their_place);
 	RUN_TEST(test_the_first_in_order_is_what_plan_takes_in_every_mode_and_strategy);
 	RUN_TEST(test_each_place_is_what_plan_takes_when_those_before_it_are_out_of_the_question);
+	RUN_TEST(test_the_order_of_one_pod_compares_as_many_candidates_as_its_plan);
 	RUN_TEST(test_behind_1024_nodes_the_rest_has_one_place);
+	RUN_TEST(test_of_more_than_1024_leaves_the_best_are_in_order);
 	return UNITY_END();
 }

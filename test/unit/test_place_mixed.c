@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members of several sizes: first-fit decreasing over spans, compared from step 3 of spec 3.4 on. */
+#include "cluster.h"
+
+static struct cluster *c;
+
+void setUp(void)
+{
+	c = NULL;
+}
+
+void tearDown(void)
+{
+	cluster_free(c);
+}
+
+static void cluster(const char *fabric, const char *args)
+{
+	cluster_free(c);
+	c = cluster_make(fabric, args);
+}
+
+#define FABRIC                                                                                                         \
+	"apiVersion: topology.scheduler/v1alpha1\n"                                                                    \
+	"kind: Fabric\n"                                                                                               \
+	"defaults: {gpus: 8}\n"
+
+static void expect(const uint32_t *sizes, uint32_t members, const char *wishes, uint32_t rule, const char *nodes)
+{
+	const struct wanted want = {.name = "a", .members = members, .sizes = sizes, .wishes = wishes};
+	TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_PLACED, plan(c, &want), c->text);
+	TEST_ASSERT_EQUAL_UINT32(rule, c->plan.rule);
+	TEST_ASSERT_EQUAL_STRING(nodes, spots(c));
+}
+
+/* ---- step 7 ----------------------------------------------------------------------------------------------------- */
+
+/* Two runs of three leaves: 1 2 3 and 2 3 4. The small one has the lowest rank and comes last, on node-3 or node-4: it is
+ * the lists of nodes that are compared, and 1 is lower than 2. */
+static void test_lists_of_nodes_decide_and_not_the_node_of_the_lowest_rank(void)
+{
+	static const uint32_t sizes[] = {4, 8, 8};
+	cluster("spine:1 leaf:4 node:1 gpu:8", "");
+	expect(sizes, 3, "", FROND_RULE_ADJACENT_LEAVES, "node-3 node-1 node-2");
+}
+
+/* Distributed, anywhere: b1 b2 d1 d2 is found first, inside one spine; a1 a2 b1 b2 only when both spines are looked at.
+ * One member a node, two a leaf, one leaf full and one with 12 of 16 in both: the lower nodes win. */
+static void test_a_span_that_is_found_later_wins_when_its_nodes_are_lower(void)
+{
+	static const uint32_t falling[] = {8, 8, 8, 4}, rising[] = {4, 8, 8, 8};
+	cluster(FABRIC "spines:\n"
+		       "- {name: s0, leaves: [{name: l0, nodes: [full]}]}\n"
+		       "- {name: s1, leaves: [{name: l1, nodes: [a1, a2]}]}\n"
+		       "- {name: s2, leaves: [{name: l2, nodes: [b1, b2]}, {name: l3, nodes: [d1, d2]}]}\n",
+		"");
+	occupy(c, "full", 0xff);
+	expect(falling, 4, "placement-strategy=distributed topology-mode=Ignore", FROND_RULE_NONE, "a1 a2 b1 b2");
+	expect(rising, 4, "placement-strategy=distributed topology-mode=Ignore", FROND_RULE_NONE, "b2 a1 a2 b1");
+}
+
+/* ---- the rule --------------------------------------------------------------------------------------------------- */
+
+/* One per member, fewer if the cluster has fewer: the only node, or the only one that is fast enough. */
+static void test_distributed_over_the_only_node_is_a_single_node(void)
+{
+	static const uint32_t sizes[] = {4, 2, 2};
+	cluster("spine:1 leaf:1 node:1 gpu:8", "");
+	expect(sizes, 3, "placement-strategy=distributed", FROND_RULE_SINGLE_NODE, "node-1 node-1 node-1");
+	cluster(FABRIC "spines: [{name: s, leaves: [{name: l, nodes: [a, b]}]}]\n"
+		       "nodes: [{name: a, uplinkGbps: 100}]\n",
+		"");
+	expect(sizes, 3, "placement-strategy=distributed network-bandwidth=200Gb", FROND_RULE_SINGLE_NODE, "b b b");
+	expect(sizes, 3, "placement-strategy=distributed", FROND_RULE_COMPLETE_LEAF, "a a b"); /* two on the first */
+}
+
+int main(void)
+{
+	UNITY_BEGIN();
+	RUN_TEST(test_lists_of_nodes_decide_and_not_the_node_of_the_lowest_rank);
+	RUN_TEST(test_a_span_that_is_found_later_wins_when_its_nodes_are_lower);
+	RUN_TEST(test_distributed_over_the_only_node_is_a_single_node);
+	return UNITY_END();
+}
