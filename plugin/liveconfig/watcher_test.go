@@ -41,6 +41,7 @@ type rig struct {
 	applied []string          // what the engine was given and took
 	asked   int               // how often it was given something
 	told    map[string]string // kind/name → what its condition says
+	tells   int               // how often one was told something
 	absent  map[string]error  // resource → what the API server answers instead
 }
 
@@ -89,6 +90,7 @@ func (r *rig) apply(json []byte) error {
 func (r *rig) tell(s status.ConfigState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.tells++
 	r.told[s.Resource.Resource+"/"+s.Name] = fmt.Sprintf("%t %s %d: %s", s.Applied, s.Reason, s.Generation, s.Message)
 }
 
@@ -221,8 +223,8 @@ func TestOnlyAChangedSpecIsApplied(t *testing.T) {
 		}
 		r.create(apis.SchedulerConfigs, "other", "b", nil) // has everything looked at anew
 		r.rest()
-		if r.asked != 1 {
-			t.Errorf("the engine was asked %d times", r.asked)
+		if r.asked != 1 || r.tells != 2 {
+			t.Errorf("the engine was asked %d times, two objects were told %d times", r.asked, r.tells)
 		}
 	})
 }

@@ -64,7 +64,7 @@ func TestEntriesGoAway(t *testing.T) {
 	bubble(t, []*unstructured.Unstructured{claimObject("c", "u")}, func(r *rig) {
 		r.Claim(claimState("c", "u", apis.ClaimBound))
 		r.Claim(claimState("nobody", "u", apis.ClaimBound))
-		r.Claim(claimState("c", "older", apis.ClaimBound))
+		r.Claim(claimState("c", "older", apis.ClaimReleased))
 		r.rest(time.Second)
 		if len(r.entries) != 0 || r.queue.Len() != 0 {
 			t.Errorf("left over: %v", r.entries)
@@ -162,7 +162,7 @@ func TestErrorsThatPassAreRetried(t *testing.T) {
 // Where the definitions are not installed the API server is asked once in a while, for all objects together; what was
 // to be written is written once they are.
 func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
-	const count = 1000
+	const count = 200
 	objects := make([]*unstructured.Unstructured, count)
 	for i := range objects {
 		objects[i] = claimObject(fmt.Sprint("c", i), "u")

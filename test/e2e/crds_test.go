@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/frond-scheduler/frond/plugin/apis"
+	"github.com/frond-scheduler/frond/test/harness"
 )
 
 // kubectl runs it as the lab's admin and returns both outputs together.
@@ -86,6 +88,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"GpuClaim", "spec: {devices: {policy: preferIds, preferIds: []}}", "spec.devices.preferIds", "at least 1 items"},
 		{"GpuClaim", "spec: {devices: {policy: preferIds, preferIds: [" + many + "]}}", "spec.devices.preferIds", "at most 16 items"},
 		{"GpuClaim", "spec: {devices: {policy: preferIds, preferIds: [1, 2, 1]}}", "spec.devices.preferIds", "lists a GPU twice"},
+		{"GpuClaim", "spec: {devices: {policy: preferIds, preferIds: [1, '1']}}", "spec.devices.preferIds", "lists a GPU twice"},
 		{"GpuClaim", "spec: {devices: {policy: preferIds, preferIds: [16]}}", "spec.devices.preferIds[0]", "less than or equal to 15"},
 		{"GpuClaim", "spec: {devices: {policy: preferIds, preferIds: [-1]}}", "spec.devices.preferIds[0]", "greater than or equal to 0"},
 		{"GpuClaim", "spec: {devices: {policy: preferIds, preferIds: ['16']}}", "spec.devices.preferIds[0]", "is not an index from 0 to 15"},
@@ -250,6 +253,58 @@ func wantFields(t *testing.T, out string, want ...string) {
 		}
 	}
 	t.Errorf("no line with %q in\n%s", want, out)
+}
+
+// The scheduler may do what it needs and no more; who may edit a namespace may use claims and groups in it.
+func TestRights(t *testing.T) {
+	ns := lab.Namespace(t)
+	for user, role := range map[string]string{"dev": "edit", "guest": "view"} {
+		mustKubectl(t, "", "create", "rolebinding", user, "--clusterrole="+role, "--user="+user, "-n", ns)
+	}
+	const scheduler = "system:serviceaccount:frond-system:frond-scheduler"
+	for _, c := range []struct {
+		user, verbs string
+		resource    schema.GroupVersionResource
+		part        string
+		may         bool
+	}{
+		{scheduler, "get list watch", apis.GpuClaims, "", true},
+		{scheduler, "get patch update", apis.GpuClaims, "status", true},
+		{scheduler, "create update patch delete", apis.GpuClaims, "", false},
+		{scheduler, "get list watch", apis.PodGroups, "", true},
+		{scheduler, "get patch update", apis.PodGroups, "status", true},
+		{scheduler, "create update patch delete", apis.PodGroups, "", false},
+		{scheduler, "get list watch", apis.GpuNodeStatuses, "", true},
+		{scheduler, "patch", apis.GpuNodeStatuses, "status", true},
+		{scheduler, "create update patch delete", apis.GpuNodeStatuses, "", false},
+		{scheduler, "get list watch", apis.SchedulerConfigs, "", true},
+		{scheduler, "get list watch", apis.TopologySchedulerConfigs, "", true},
+		{scheduler, "patch", apis.SchedulerConfigs, "status", true},
+		{scheduler, "patch", apis.TopologySchedulerConfigs, "status", true},
+		{scheduler, "create update patch delete", apis.SchedulerConfigs, "", false},
+		{"dev", "get list watch create update patch delete", apis.GpuClaims, "", true},
+		{"dev", "get list watch create update patch delete", apis.PodGroups, "", true},
+		{"dev", "update patch", apis.GpuClaims, "status", false},
+		{"dev", "update patch", apis.PodGroups, "status", false},
+		{"guest", "get list watch", apis.GpuClaims, "", true},
+		{"guest", "create update patch delete", apis.GpuClaims, "", false},
+		{"guest", "create", apis.SchedulerConfigs, "", false},
+	} {
+		for verb := range strings.FieldsSeq(c.verbs) {
+			harness.Eventually(t, 10*time.Second, func(ctx context.Context) error { // roles are put together by a controller
+				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+					User: c.user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Namespace: ns, Verb: verb, Group: c.resource.Group, Version: c.resource.Version, Resource: c.resource.Resource, Subresource: c.part,
+					},
+				}}
+				answer, err := lab.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+				if err == nil && answer.Status.Allowed != c.may {
+					err = fmt.Errorf("%s may %s %s/%s: %t", c.user, verb, c.resource.Resource, c.part, answer.Status.Allowed)
+				}
+				return err
+			})
+		}
+	}
 }
 
 // Groups of files that are read by programs and never sent to an API server.
