@@ -280,6 +280,16 @@ func (a *api) getPod(name string) *v1.Pod {
 	return a.pods["ml/"+name].DeepCopy()
 }
 
+// replacePod ends a pod and makes another of the same name, as a Job's controller might.
+func (a *api) replacePod(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fresh := a.pods["ml/"+name].DeepCopy()
+	fresh.UID, fresh.ResourceVersion, fresh.Spec.NodeName, fresh.Annotations = uuid.NewUUID(), a.next(), "", nil
+	fresh.Status = v1.PodStatus{Phase: v1.PodPending}
+	a.pods["ml/"+name] = fresh
+}
+
 func (a *api) dropPod(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,8 +12,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // run starts l and waits until it has seen all Leases; its own comparisons are off unless the test asks for them.
@@ -251,6 +253,40 @@ func TestReservationsOfTheDeadAreRevoked(t *testing.T) {
 	eventually(t, "revoked", func() bool { return len(a.owners("n1")) == 0 })
 	if took := time.Since(begin); took < 100*time.Millisecond {
 		t.Errorf("after %s", took)
+	}
+}
+
+// The holder comes back between the mark and the end of a revocation: then it keeps its lock.
+func TestTakenAgainWhileBeingRevoked(t *testing.T) {
+	a := newAPI(t)
+	holder := a.locks("holder")
+	p := a.addPod("p")
+	mustTake(t, holder, "n1", claim(p, "g0"))
+	var again *v1.Pod
+	client := a.client()
+	client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		handled, object, err := a.react(action)
+		if again == nil {
+			again = a.getPod("p")
+			mustTake(t, holder, "n1", claim(p, "g0"))
+		}
+		return handled, object, err
+	})
+	l := a.locks("a", func(o *Options) { o.Patience = time.Nanosecond })
+	l.client = client
+	n, _ := l.enter(t.Context(), "n1")
+	_, _, _ = l.read(t.Context(), n)
+	l.leave(n)
+	time.Sleep(time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	report := l.Compare(ctx)
+	if again == nil {
+		t.Fatalf("nothing was revoked: %+v", report)
+	}
+	free := len(a.owners("n1")) == 0
+	if bound := a.bind(again, "n1", "g0") == nil; free && bound {
+		t.Error("the GPU was freed, and its Binding accepted")
 	}
 }
 

@@ -126,8 +126,7 @@ func chaos(ctx context.Context, a *api, dice *rand.Rand) {
 		name := fmt.Sprintf("p%d", dice.IntN(randomPods))
 		switch dice.IntN(4) {
 		case 0:
-			a.dropPod(name)
-			a.addPod(name)
+			a.replacePod(name)
 		case 1:
 			a.changePod(name, func(p *v1.Pod) {
 				if p.Spec.NodeName != "" {
