@@ -342,3 +342,39 @@ func TestManyGoroutines(t *testing.T) {
 		t.Errorf("%+v", stats)
 	}
 }
+
+// Two pods exchange GPUs and a third takes over what a key held, in one call.
+func TestSwap(t *testing.T) {
+	e := engine(t)
+	pod := func(n int, allocated string, gpus uint32) Pod {
+		return Pod{Key: uid(n), Slot: 0, GPUs: gpus, Allocated: allocated, Name: "a/b", Rank: None}
+	}
+	for _, err := range e.Swap(nil, []Pod{pod(1, "node-1-gpu-0", 1), pod(2, "node-1-gpu-1", 1), pod(3, "node-1-gpu-2", 1)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	errs := e.Swap([]Key{uid(3), uid(99)}, []Pod{pod(1, "", 0), pod(2, "", 0), pod(1, "node-1-gpu-1", 1), pod(2, "node-1-gpu-0", 1),
+		pod(4, "node-1-gpu-2", 1), {Key: uid(5), Slot: 7, GPUs: 1, Rank: None}})
+	for i, err := range errs {
+		if i < 5 && err != nil || i == 5 && !IsCode(err, CodeUnknown) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	check(t, e)
+	for n, want := range map[int]string{1: "node-1-gpu-1", 2: "node-1-gpu-0", 4: "node-1-gpu-2"} {
+		if got, err := e.Binding(uid(n)); err != nil || got["gpu.scheduling/allocated"] != want {
+			t.Errorf("%d: %v %v", n, got, err)
+		}
+	}
+	if _, err := e.Binding(uid(3)); !IsCode(err, CodeUnknown) {
+		t.Errorf("given back: %v", err)
+	}
+	if stats, err := e.Stats(); err != nil || stats.Conflicts != 0 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	e.Close()
+	if errs := e.Swap([]Key{uid(1)}, []Pod{pod(1, "", 1)}); len(errs) != 1 || errs[0] == nil {
+		t.Errorf("closed: %v", errs)
+	}
+}

@@ -188,6 +188,19 @@ func TestVisible(t *testing.T) {
 	same("a", "a-gpu-7")
 }
 
+func TestANodeThatComesBackMayBeAnotherMachine(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", 4)
+	w.report(reportOf("a", 4, 100))
+	w.DropNode("a")
+	w.node("a", 8)
+	w.wantsTold("ReportRefused a: status.devices: must be at least as many as the node lets pods have, 8, got 4")
+	w.wantsNode("a", "gpus 8")
+	if got := w.Visible("a", "a-gpu-0"); got != "a-gpu-0" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestIdsOfBoundPods(t *testing.T) {
 	w := newWorld(t)
 	w.node("a", 8)

@@ -63,9 +63,10 @@ func (r *Report) Index(id string) (uint32, bool) {
 
 // UsedBy are the devices, as a mask, that the report says a pod uses.
 func (r *Report) UsedBy(uid types.UID, name types.NamespacedName) (mask uint32) {
+	full := name.String()
 	for i := range r.Devices {
 		for _, pod := range r.Devices[i].InUseBy {
-			if pod == string(uid) || pod == name.String() {
+			if pod == string(uid) || pod == full {
 				mask |= 1 << i
 			}
 		}
