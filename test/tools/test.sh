@@ -116,11 +116,14 @@ suite fuzz plain test/tools/fuzz.sh "${FUZZ_SECONDS:-20}"
 
 echo "Go: building the programs (cold: about 10 minutes)"
 suite cgo check one_cgo
-if together make --no-print-directory build; then
+if together make --no-print-directory build bin/scheduler-faults; then
 	suite vet check go vet ./...
-	suite go-race go "${gotest[@]}" -race ./shim/... ./plugin/gangs/... ./plugin/workload/... ./plugin/mirror/... ./plugin/lab/...
+	suite go-race go "${gotest[@]}" -race ./shim/... ./plugin/gangs/... ./plugin/workload/... ./plugin/mirror/... ./plugin/lab/... \
+		./test/judge ./test/faultproxy
+	suite failpoint go "${gotest[@]}" -race -tags failpoints ./plugin/failpoint
 	suite go-host go "${gotest[@]}" ./plugin/topologygpu/... ./plugin/cmd/...
 	suite e2e go "${gotest[@]}" -timeout 20m ./test/e2e/...
+	suite faults go "${gotest[@]}" -timeout 20m ./test/faults
 else
 	echo "the Go build failed: see above"
 	failed=$((failed + 1))
