@@ -19,10 +19,16 @@ import (
 
 const thousandNodes = "spine:2 leaf:125 node:4 gpu:8"
 
-// BenchmarkGangOf512 puts a gang of 512 whole nodes on 1,000: the time from its last pod's creation to its last binding,
-// and the scheduler's CPU seconds from the submission on.
-func BenchmarkGangOf512(b *testing.B) {
+// BenchmarkThousandNodes measures gangs on a lab of that size.
+func BenchmarkThousandNodes(b *testing.B) {
 	large := harness.Start(b, thousandNodes)
+	b.Run("gang-of-512", func(b *testing.B) { gangOf512(b, large) })
+	b.Run("impossible-gang", func(b *testing.B) { impossibleGang(b, large) })
+}
+
+// gangOf512 asks for 512 whole nodes: the time from its last pod's creation to its last binding, and the scheduler's CPU
+// seconds from the submission on.
+func gangOf512(b *testing.B, large *harness.Lab) {
 	scheduler := large.Run(b, harness.Setup{})
 	ns := large.Namespace(b)
 	for b.Loop() {
@@ -36,11 +42,10 @@ func BenchmarkGangOf512(b *testing.B) {
 	}
 }
 
-// BenchmarkImpossibleGang asks 1,000 nodes for 1,001: the time from its last pod's creation to the reason, and the
-// scheduler's CPU use afterwards beside its use before.
-func BenchmarkImpossibleGang(b *testing.B) {
+// impossibleGang asks for 1,001 nodes: the time from its last pod's creation to the reason, and the scheduler's CPU use
+// afterwards beside its use before.
+func impossibleGang(b *testing.B, large *harness.Lab) {
 	const quiet = 20 * time.Second
-	large := harness.Start(b, thousandNodes)
 	scheduler := large.Run(b, harness.Setup{})
 	ns := large.Namespace(b)
 	used := func() float64 {

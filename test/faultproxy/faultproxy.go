@@ -9,14 +9,17 @@
 package faultproxy
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 )
@@ -30,6 +33,7 @@ type Faults struct {
 	Delayed   float64 // requests that wait, up to Delay
 	Delay     time.Duration
 	WatchLife time.Duration // watches end, without a word, after up to this long; 0: never
+	Apart     time.Duration // bindings pass one at a time, this far apart; those of a client that has died meanwhile do not
 	Down      bool          // connections are closed at once, watches too
 }
 
@@ -50,6 +54,7 @@ type Proxy struct {
 	server  *http.Server
 	pass    *httputil.ReverseProxy
 	spare   func(*http.Request) bool
+	turn    chan struct{} // holds one token, which the binding that passes has
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -74,7 +79,7 @@ func Start(server string, authority *tls.Config, token string, seed uint64, spar
 	}
 	p := &Proxy{
 		address: "http://" + listener.Addr().String(), spare: spare,
-		random: rand.New(rand.NewPCG(seed, 0)), watches: map[int]func() bool{},
+		random: rand.New(rand.NewPCG(seed, 0)), watches: map[int]func() bool{}, turn: make(chan struct{}, 1),
 	}
 	p.pass = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -135,6 +140,7 @@ type verdict struct {
 	code  int // answered instead of being passed on
 	drop  bool
 	delay time.Duration
+	apart time.Duration
 }
 
 func (p *Proxy) draw(request *http.Request) verdict {
@@ -172,6 +178,9 @@ func (p *Proxy) draw(request *http.Request) verdict {
 	if p.faults.Delay > 0 && happens(p.faults.Delayed, &p.counts.Delayed) {
 		v.delay = time.Duration(p.random.Int64N(int64(p.faults.Delay)) + 1)
 	}
+	if strings.HasSuffix(request.URL.Path, "/binding") {
+		v.apart = p.faults.Apart
+	}
 	return v
 }
 
@@ -194,6 +203,21 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		select {
 		case <-time.After(v.delay):
 		case <-request.Context().Done():
+			return
+		}
+	}
+	if v.apart > 0 {
+		body, err := io.ReadAll(request.Body) // a server notices that its client is gone only once it has read all
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		p.turn <- struct{}{}
+		defer func() {
+			// In this time the client can have the answer, and die of it.
+			time.AfterFunc(v.apart, func() { <-p.turn })
+		}()
+		if request.Context().Err() != nil {
 			return
 		}
 	}

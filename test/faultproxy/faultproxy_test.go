@@ -4,12 +4,14 @@ package faultproxy
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,6 +135,35 @@ func TestRequestsAreDelayed(t *testing.T) {
 	}
 	if took := time.Since(begin); took < 50*time.Millisecond || p.Counts().Delayed != 10 || writes.Load() != 10 {
 		t.Errorf("ten requests took %s, counts %+v", took, p.Counts())
+	}
+}
+
+// Bindings come one at a time: a client that dies of the first answer leaves the others undone.
+func TestBindingsPassOneByOne(t *testing.T) {
+	server, writes := api(t)
+	p := start(t, server, nil)
+	p.Set(Faults{Apart: 100 * time.Millisecond})
+	client := &http.Client{Transport: &http.Transport{}}
+	ctx, die := context.WithCancel(t.Context())
+	defer die()
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Address()+"/pods/a/binding", strings.NewReader("bind"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if answer, err := client.Do(request); err == nil {
+				answer.Body.Close()
+				die()
+			}
+		})
+	}
+	group.Wait()
+	time.Sleep(time.Second)
+	if n := writes.Load(); n == 0 || n > 3 { // on a busy machine it may take a while to die
+		t.Errorf("%d bindings were carried out, want 1", n)
 	}
 }
 

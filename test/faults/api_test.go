@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -33,10 +34,10 @@ func TestFaultyAPI(t *testing.T) {
 			proxy := proxied(t, seed, "")
 			lab.Run(t, harness.Setup{Server: proxy.Address()})
 			proxy.Set(c.faults)
-			count := either(20, 500)
-			pods := 0
+			count, pods := either(20, 500), 0
+			own := rand.New(rand.NewPCG(seed, 0)) // the same gangs, whichever kinds run
 			for i := range count {
-				g := randomGang(random, i)
+				g := randomGang(own, i)
 				pods += int(g.Pods)
 				submit(t, j, ns, g, 0)
 			}

@@ -5,7 +5,6 @@ package faults
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,19 +12,18 @@ import (
 	"github.com/frond-scheduler/frond/test/harness"
 )
 
-// crash is a step of the scheduler at which it is killed, and what makes it come there.
+// apart keeps bindings from being on their way all at once: a scheduler that dies of the fourth answer has bound four.
+const apart = 20 * time.Millisecond
+
+// crash is a step of the scheduler at which it is killed, and what makes it come there; nothing: every gang does.
 type crash struct {
 	point   string
-	provoke func(*testing.T, *harness.Scheduler, *faultproxy.Proxy) // nil: every gang does
-}
-
-// refuseBindings makes members give back what they hold.
-func refuseBindings(_ *testing.T, _ *harness.Scheduler, proxy *faultproxy.Proxy) {
-	proxy.Set(faultproxy.Faults{Error: 0.5})
+	refused float64                              // share of its writes
+	provoke func(*testing.T, *harness.Scheduler) // once the gang is submitted
 }
 
 // loseLease pauses the leader for longer than its lease lasts; somebody else may have it when it wakes up.
-func loseLease(t *testing.T, victim *harness.Scheduler, _ *faultproxy.Proxy) {
+func loseLease(t *testing.T, victim *harness.Scheduler) {
 	if err := victim.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +34,10 @@ func loseLease(t *testing.T, victim *harness.Scheduler, _ *faultproxy.Proxy) {
 }
 
 var crashes = []crash{
-	{"planned", nil}, {"reserved", nil}, {"permitted", nil},
-	{"lock-first", nil}, {"lock-half", nil}, {"lock-last", nil},
-	{"bind-first", nil}, {"bind-half", nil}, {"bind-last-but-one", nil}, {"bind-last", nil},
-	{"status-write", nil}, {"unreserve", refuseBindings}, {"lease-lost", loseLease},
+	{point: "planned"}, {point: "reserved"}, {point: "permitted"},
+	{point: "lock-first"}, {point: "lock-half"}, {point: "lock-last"},
+	{point: "bind-first"}, {point: "bind-half"}, {point: "bind-last-but-one"}, {point: "bind-last"},
+	{point: "status-write"}, {point: "unreserve", refused: 0.8}, {point: "lease-lost", provoke: loseLease},
 }
 
 // The steps of the sample: before anything is written, and with a part of it written.
@@ -69,32 +67,37 @@ func crashOnce(t *testing.T, c crash, size int32, seed uint64) {
 	j := watch(t)
 	lease := "crash-" + ns
 	proxy := proxied(t, seed, lease)
+	proxy.Set(faultproxy.Faults{Error: c.refused, Apart: apart})
 	victim := lab.Run(t, harness.Setup{Program: "scheduler-faults", Server: proxy.Address(), Lease: lease, Failpoints: c.point + "=kill"})
 
 	gpus := []int64{8, 4, 2}[random.IntN(3)]
 	if size == 64 {
 		gpus = []int64{4, 2, 1}[random.IntN(3)] // 64 whole nodes are not there
 	}
-	if c.provoke == nil {
-		submit(t, j, ns, harness.Gang{Name: "train", Pods: size, GPUs: gpus}, healing)
-	} else {
-		submit(t, j, ns, harness.Gang{Name: "train", Pods: size, GPUs: gpus}, 0)
-		c.provoke(t, victim, proxy)
+	submit(t, j, ns, harness.Gang{Name: "train", Pods: size, GPUs: gpus}, healing)
+	if c.provoke != nil {
+		c.provoke(t, victim)
 	}
 	if random.IntN(2) == 0 {
 		submit(t, j, ns, harness.Gang{Name: "beside", Pods: 2, GPUs: 8}, healing)
 	}
-	select {
-	case <-victim.Gone():
-	case <-time.After(30 * time.Second):
-		t.Fatalf("the scheduler lives: it has not come by %s", c.point)
-	}
-	if !victim.Killed() || !strings.Contains(victim.Output(), "failpoint "+c.point+": kill") {
-		t.Fatalf("the scheduler ended before it came by %s:\n%s", c.point, harness.Tail([]byte(victim.Output())))
-	}
+	died(t, victim, c.point)
 	j.Resume()
 	begin := time.Now()
 	lab.Run(t, harness.Setup{Lease: lease})
 	verdict(t, j, healing+5*time.Second)
 	t.Logf("%d pods of %d GPUs, killed at %s: at rest %.1f s after the restart", size, gpus, c.point, time.Since(begin).Seconds())
+}
+
+// died waits for the death of a scheduler at a point.
+func died(t *testing.T, victim *harness.Scheduler, point string) {
+	t.Helper()
+	select {
+	case <-victim.Gone():
+	case <-time.After(30 * time.Second):
+		t.Fatalf("the scheduler lives: it has not come by %s", point)
+	}
+	if !victim.Killed() || !victim.Passed(point) {
+		t.Fatalf("the scheduler ended before it came by %s:\n%s", point, harness.Tail([]byte(victim.Output())))
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -104,7 +103,7 @@ func held(t *testing.T, point string, submit func()) {
 	scheduler := lab.Run(t, harness.Setup{Program: "scheduler-faults", Failpoints: point + "=sleep:1500ms"})
 	submit()
 	harness.Eventually(t, 30*time.Second, func(context.Context) error {
-		if !strings.Contains(scheduler.Output(), "failpoint "+point+": sleep") {
+		if !scheduler.Passed(point) {
 			return errors.New("the scheduler has not come by " + point)
 		}
 		return nil

@@ -236,6 +236,11 @@ func (s *Scheduler) Killed() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
+// Passed says whether it has come by a failpoint that was asked for.
+func (s *Scheduler) Passed(point string) bool {
+	return strings.Contains(s.Output(), "failpoint "+point+": ")
+}
+
 // Output is what it has said so far.
 func (s *Scheduler) Output() string { return string(s.output.Bytes()) }
 

@@ -10,7 +10,8 @@ fuzz_seconds=${FUZZ_SECONDS:-600}
 state=build/proof
 mkdir -p $state
 
-version=$(cat $oracle $sim $model bin/scheduler bin/lab bin/libfrond.so | sha256sum | cut -c1-16)
+make --no-print-directory bin/scheduler-faults
+version=$(cat $oracle $sim $model bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so | sha256sum | cut -c1-16)
 if [ "$(cat $state/version 2>/dev/null)" != "$version" ]; then
 	rm -f $state/*
 	echo "$version" >$state/version
@@ -56,6 +57,21 @@ if [ -n "$data" ]; then
 fi
 piece engine-bench test/tools/bench.sh
 piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -timeout 30m -run 'Interleaved|TwoGangs' ./test/e2e
+# faults NAME RUN SEED — the tests of test/faults that match RUN, in full
+faults() {
+	piece "$1" env FROND_FULL=1 FROND_SEED="$3" go test -v -count=1 -timeout 60m -run "$2" ./test/faults
+}
+for point in planned reserved permitted lock-first lock-half lock-last bind-first bind-half bind-last-but-one bind-last status-write unreserve lease-lost; do
+	faults "crash-$point" "TestCrashMatrix/^$point\$" "$seed"
+done
+for kind in drop-reply conflict too-many error delay cut-watches all; do
+	faults "api-$kind" "TestFaultyAPI/^$kind\$" "$seed"
+done
+for chunk in $(seq 0 4); do
+	faults "leaders-$chunk" TestTwoLeaders $((seed + chunk))
+done
+faults sixty TestGangsOfSixtyPercent "$seed"
+faults input 'TestPod|TestMinMember|TestDuplicate|TestNode|TestAPIServerAway' "$seed"
 piece bench go test -v -count=1 -timeout 30m -run '^$' -bench . -benchtime 1x ./test/bench
 
 # sum PREFIX — over the last lines "N passed, N failed" of its pieces
@@ -64,6 +80,14 @@ sum() {
 }
 last() {
 	tail -n 1 $state/"$1".done 2>/dev/null || echo "not run"
+}
+# runs PREFIX DEPTH — passed tests of its pieces, by how deep their names are
+runs() {
+	cat $state/"$1"*.done 2>/dev/null | grep -cE "^ *--- PASS: [^/ ]+(/[^/ ]+){$2} " || true
+}
+# metric NAME — a benchmark's, from its line
+metric() {
+	awk -v name="$1" '{for (i = 2; i <= NF; i++) if ($i == name) value = $(i-1)} END{print value == "" ? "?" : value}' $state/bench.done
 }
 greedy=$(cat $state/oracle-*.done | awk '/defeat/ && match($0, /[0-9]+ of [0-9]+/){split(substr($0, RSTART, RLENGTH), n, " of "); a+=n[1]; b+=n[2]} END{if (b) printf "%.0f %%", 100*a/b; else print "?"}')
 watched=$(sed -n 's/.*watched \(.*\)/\1/p' $state/gangs.done | tail -1)
@@ -85,6 +109,13 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine and programs $version,
 | same bytes with gcc and clang, -O0 and -O3 | all cases and 1,000 instances | $(last compilers) |
 | libFuzzer, $fuzz_seconds seconds a target, address and undefined-behaviour sanitizers | $(ls test/fuzz/fuzz_*.c | wc -l) targets | $(sum fuzz-) |
 | interleaved gangs on a full cluster of 48 nodes, watched over the API | 200 gangs | $watched |
+| scheduler killed at 13 steps × gangs of 4, 16 and 64 × 3 seeds, healed in 30 s | 117 runs | $(runs crash- 3) passed |
+| gangs while the API server loses replies, answers 409, 429, 500, is slow, cuts watches | 500 a kind, 7 kinds | $(runs api- 1) kinds passed |
+| the leader is paused for 20 s and wakes up | 50 rounds | $(($(runs leaders- 0) * 10)) passed |
+| gangs of 60 % of the cluster, interleaved | 50 | $([ "$(runs sixty 0)" = 1 ] && echo all ran) |
+| bad input and an API server that goes away | pods, nodes, groups under way | $(runs input 0) tests passed |
+| gang of 512 nodes on 1,000: last pod to last binding | one run | $(metric last-pod-to-bound-s) s, $(metric cpu-s) CPU seconds |
+| impossible gang on 1,000 nodes: last pod to reason | one run | $(metric last-pod-to-reason-s) s, then $(metric cores-waiting) cores |
 | 500 pods of the default profile, time with the plugin loaded ÷ without, medians of 3 | one run | $ratio |
 
 ## The engine at 100,000 nodes
