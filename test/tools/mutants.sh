@@ -13,12 +13,13 @@ count=${1:-200}
 jobs=${JOBS:-2}
 percent_min=90
 model_steps=3000
+place_steps=2500 # what is mutated plans; test_place_best asks the oracle's judge without a process for each question
 oracle_verbs=(plan recover defrag)
 home=$PWD out=$PWD/build/mutants
 tree=$out/tree results=$out/results equivalent=$PWD/test/tools/mutants.equivalent
 mutated=(csrc/core/place*.c csrc/core/gpuset*.c csrc/core/ledger*.c csrc/core/gang*.c)
 flags=(-std=c11 -O1 -g0 -fPIC -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L)
-export FROND_MODEL_CALLS=$model_steps FROND_SEED=1
+export FROND_MODEL_CALLS=$model_steps FROND_PLACE_STEPS=$place_steps FROND_SEED=1
 if ! [[ $count =~ ^[1-9][0-9]*$ && ${2:-0} =~ ^[0-9]+$ && $# -le 2 ]]; then
 	echo "usage: mutants.sh [COUNT=200] [SEED]" >&2
 	exit 2
@@ -50,7 +51,6 @@ build() {
 # suite NAME — runs one against the library of LD_LIBRARY_PATH.
 suite() {
 	local count=300
-	[ "$1" = oracle-plan ] && count=1500 # what is mutated plans
 	case $1 in
 	sim) "$tree/test/sim/run.sh" "$out/bin/frond-sim" ;;
 	oracle-*) "$out/bin/oracle" --sim "$out/bin/frond-sim" --verb "${1#oracle-}" --count $count --seed 1 ;;

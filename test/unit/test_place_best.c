@@ -296,6 +296,7 @@ static void lose_some(struct gang *gang)
 static void vary(struct job *job)
 {
 	job->gpu_count = job->min_member = 0;
+	job->latency_sensitive |= chance_percent(&luck, 15);
 	job->latency_sensitive &= bounds.max_nodes_per_leaf + bounds.max_gpus_per_leaf == 0;
 	if (job->members > 1 && chance_percent(&luck, 40))
 		for (int rank = 0; rank < job->members; rank++)

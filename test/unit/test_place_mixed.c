@@ -74,11 +74,22 @@ static void test_distributed_over_the_only_node_is_a_single_node(void)
 	expect(sizes, 3, "placement-strategy=distributed", FROND_RULE_COMPLETE_LEAF, "a a b"); /* two on the first */
 }
 
+/* A node without a leaf is no leaf to which a cap applies. */
+static void test_a_cap_per_leaf_is_not_for_nodes_without_one(void)
+{
+	static const uint32_t sizes[] = {4, 2};
+	cluster("spine:1 leaf:1 node:1 gpu:8", "{\"topologyConstraints\": {\"maxGPUsPerLeaf\": 2}}");
+	node_put(c, 1, "loose", 8, NULL, NULL);
+	expect(sizes, 2, "", FROND_RULE_SINGLE_NODE, "loose loose");
+	expect(sizes, 2, "topology-mode=Ignore", FROND_RULE_NONE, "loose node-1");
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(test_lists_of_nodes_decide_and_not_the_node_of_the_lowest_rank);
 	RUN_TEST(test_a_span_that_is_found_later_wins_when_its_nodes_are_lower);
 	RUN_TEST(test_distributed_over_the_only_node_is_a_single_node);
+	RUN_TEST(test_a_cap_per_leaf_is_not_for_nodes_without_one);
 	return UNITY_END();
 }

@@ -60,6 +60,33 @@ static void test_a_later_candidate_with_higher_nodes_does_not_win(void)
 	TEST_ASSERT_EQUAL_STRING("node-1 node-2 node-3", spots(c));
 }
 
+/* ---- distributed ------------------------------------------------------------------------------------------------ */
+
+static void test_distributed_may_fill_nodes_of_sixteen(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 16}\n"
+		"spines: [{name: s, leaves: [{name: l, nodes: [a, b]}]}]\n",
+		"");
+	TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_PLACED, ask(32, 1, "placement-strategy=distributed"), c->text);
+	TEST_ASSERT_EQUAL_UINT32(2, c->plan.nodes);
+}
+
+/* Two nodes could take a member, so the gang spans two; the leaf of small ones counts for nothing. */
+static void test_distributed_does_not_count_leaves_whose_nodes_are_too_small(void)
+{
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 8}\n"
+		"spines: [{name: s, leaves: [{name: l1, nodes: [a]}, {name: l2, nodes: [b, d]}]}]\n"
+		"nodes: [{name: a, gpus: 2}]\n",
+		"");
+	TEST_ASSERT_EQUAL_UINT32_MESSAGE(FROND_PLACED, ask(3, 4, "placement-strategy=distributed"), c->text);
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_COMPLETE_LEAF, c->plan.rule);
+	TEST_ASSERT_EQUAL_STRING("b b d", spots(c));
+}
+
 /* ---- how many candidates ---------------------------------------------------------------------------------------- */
 
 /* 21 nodes over two spines of 20 leaves: i leaves in one and 21 - i in the other, in one run each, can lie in
@@ -131,6 +158,8 @@ int main(void)
 	RUN_TEST(test_a_cap_of_one_gpu_per_leaf_counts_on_each_node_too);
 	RUN_TEST(test_a_cap_per_leaf_is_not_for_nodes_without_one);
 	RUN_TEST(test_a_later_candidate_with_higher_nodes_does_not_win);
+	RUN_TEST(test_distributed_may_fill_nodes_of_sixteen);
+	RUN_TEST(test_distributed_does_not_count_leaves_whose_nodes_are_too_small);
 	RUN_TEST(test_candidates_of_spines_that_look_alike_are_counted_without_a_look);
 	RUN_TEST(test_a_leaf_that_looks_like_one_with_worse_links_is_compared_all_the_same);
 	RUN_TEST(test_the_nearest_run_does_not_cross_spines);
