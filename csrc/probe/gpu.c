@@ -37,9 +37,9 @@ void gpu_open(struct reading *reading, uint32_t index)
 /* ---- identity ---------------------------------------------------------------------------------------------------- */
 
 /* Letters, digits and hyphens, as in GPU-4cf8db2d-06c0-7d70-1a51-e59b25b2c16c: it becomes a key of the API object. */
-static bool is_uuid(const char *buffer, uint32_t size)
+static bool is_uuid(char *buffer, uint32_t size)
 {
-	if (!is_text(buffer, size))
+	if (!text_settle(buffer, size))
 		return false;
 	size_t len = strlen(buffer);
 	return strspn(buffer, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == len &&
@@ -67,7 +67,7 @@ static void model_read(struct reading *reading, uint32_t index, nvmlDevice_t dev
 	char text[sizeof(gpu->model)] = "";
 	if (ASK(reading, (int32_t)index, nvmlDeviceGetName, device, text, sizeof(text)) != NVML_SUCCESS)
 		return;
-	if (is_text(text, sizeof(text)))
+	if (text_settle(text, sizeof(text)))
 		memcpy(gpu->model, text, sizeof(text));
 	else
 		odd(reading, (int32_t)index, CALL_nvmlDeviceGetName);

@@ -46,19 +46,23 @@ static bool slice_read(struct reading *reading, uint32_t index, nvmlDevice_t dev
 	char uuid[sizeof(out->uuid)] = "", name[96] = "";
 	if (ASK(reading, at, nvmlDeviceGetUUID, device, uuid, sizeof(uuid)) != NVML_SUCCESS)
 		return false;
-	if (!is_text(uuid, sizeof(uuid))) {
+	const struct probe_gpu *gpu = &reading->report->gpus[index];
+	bool good = text_settle(uuid, sizeof(uuid));
+	for (const struct probe_slice *other = gpu->slices; good && other < out; other++)
+		good = strcmp(other->uuid, uuid) != 0;
+	if (!good) {
 		odd(reading, at, CALL_nvmlDeviceGetUUID);
 		return false;
 	}
 	memcpy(out->uuid, uuid, sizeof(uuid));
 	if (ASK(reading, at, nvmlDeviceGetName, device, name, sizeof(name)) == NVML_SUCCESS &&
-	    is_text(name, sizeof(name)) && profile_from_name(name, out->profile, sizeof(out->profile)))
+	    text_settle(name, sizeof(name)) && profile_from_name(name, out->profile, sizeof(out->profile)))
 		return true;
 	nvmlDeviceAttributes_t parts;
 	memset(&parts, 0, sizeof(parts));
 	if (ASK(reading, at, nvmlDeviceGetAttributes_v2, device, &parts) != NVML_SUCCESS)
 		return false;
-	if (profile_from_parts(&parts, reading->report->gpus[index].memory_mib, out->profile, sizeof(out->profile)))
+	if (profile_from_parts(&parts, gpu->memory_mib, out->profile, sizeof(out->profile)))
 		return true;
 	odd(reading, at, CALL_nvmlDeviceGetAttributes_v2);
 	return false;

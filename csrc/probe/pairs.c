@@ -37,12 +37,14 @@ static bool both_there(const struct reading *reading, uint32_t a, uint32_t b)
 	return reading->opened[a] && reading->opened[b] && !reading->gone[a] && !reading->gone[b];
 }
 
+/* While the links between two GPUs are as they were, so is what the driver says of the two. */
 static bool recalls(const struct reading *reading, uint32_t a, uint32_t b)
 {
 	const struct probe_report *now = reading->report, *before = reading->before;
 	return before != NULL && before->gpu_count == now->gpu_count && now->gpus[a].uuid[0] != '\0' &&
 	       now->gpus[b].uuid[0] != '\0' && strcmp(now->gpus[a].uuid, before->gpus[a].uuid) == 0 &&
-	       strcmp(now->gpus[b].uuid, before->gpus[b].uuid) == 0 && before->pairs[a][b].level >= 0;
+	       strcmp(now->gpus[b].uuid, before->gpus[b].uuid) == 0 && before->pairs[a][b].level >= 0 &&
+	       now->pairs[a][b].gbps == before->pairs[a][b].gbps && now->pairs[a][b].gbps >= 0;
 }
 
 void pairs_read(struct reading *reading)

@@ -101,12 +101,12 @@ void probe_read(struct probe *probe, enum probe_depth depth, struct probe_report
 		slices_read(&reading, i);
 		gpu_use(&reading, i);
 	}
-	pairs_read(&reading);
 	events_read(probe, &reading);
 
 	/* 3. One picture. */
 	merge_links(report);
 	merge_islands(report);
+	pairs_read(&reading);
 	host_update(probe, report);
 	for (uint32_t i = 0; i < report->gpu_count; i++)
 		health_judge(&reading, i);
@@ -142,7 +142,7 @@ static bool session_open(struct probe *probe, struct reading *reading)
 	probe->running = true;
 	char version[sizeof(report->driver)] = "";
 	if (ASK(reading, -1, nvmlSystemGetDriverVersion, version, sizeof(version)) == NVML_SUCCESS) {
-		if (is_text(version, sizeof(version)))
+		if (text_settle(version, sizeof(version)))
 			memcpy(report->driver, version, sizeof(version));
 		else
 			odd(reading, -1, CALL_nvmlSystemGetDriverVersion);
@@ -200,10 +200,11 @@ static int32_t watch(struct probe *probe, struct reading *reading, uint32_t i)
 	int32_t code = ASK(reading, (int32_t)i, nvmlDeviceRegisterEvents, reading->devices[i], nvmlEventTypeXidCriticalError,
 			   probe->events);
 	probe->gpus[i].watched = code == NVML_SUCCESS;
+	probe->gpus[i].watched_as = reading->devices[i];
 	return code == NVML_SUCCESS ? 0 : without(code);
 }
 
-/* Takes what has happened since the last read, without waiting. false: the driver does not tell. */
+/* Takes what has happened since the last read, without waiting. */
 static int32_t events_take(struct probe *probe, struct reading *reading)
 {
 	for (uint32_t taken = 0; taken < EVENTS_PER_READ_MAX; taken++) {
@@ -218,11 +219,11 @@ static int32_t events_take(struct probe *probe, struct reading *reading)
 			return NVML_SUCCESS;
 		if (code != NVML_SUCCESS)
 			return code == PROBE_CODE_MISSING ? code : answered(reading, -1, call, code);
-		for (uint32_t i = 0; i < reading->report->gpu_count; i++) {
-			if (!reading->opened[i] || reading->devices[i].handle != event.device.handle ||
-			    (event.eventType & nvmlEventTypeXidCriticalError) == 0)
-				continue;
-			probe->gpus[i].xid = event.eventData > XID_MAX ? (int32_t)XID_MAX : (int32_t)event.eventData;
+		for (uint32_t i = 0; i < PROBE_GPUS_MAX; i++) {
+			struct gpu_session *gpu = &probe->gpus[i];
+			if (gpu->watched && gpu->watched_as.handle == event.device.handle &&
+			    (event.eventType & nvmlEventTypeXidCriticalError) != 0)
+				gpu->xid = event.eventData > XID_MAX ? (int32_t)XID_MAX : (int32_t)event.eventData;
 		}
 	}
 	return NVML_SUCCESS; /* the rest comes with the next read */
@@ -235,14 +236,14 @@ static void events_read(struct probe *probe, struct reading *reading)
 	if (!probe->watching) {
 		int32_t code = ASK(reading, -1, nvmlEventSetCreate, &probe->events);
 		probe->watching = code == NVML_SUCCESS;
-		heard = code == NVML_SUCCESS ? 0 : without(code);
+		heard = code == NVML_SUCCESS ? 0 : code == PROBE_CODE_MISSING ? PROBE_ABSENT : PROBE_UNKNOWN;
 	}
 	int32_t each[PROBE_GPUS_MAX];
 	for (uint32_t i = 0; i < reading->report->gpu_count; i++)
 		each[i] = probe->watching ? watch(probe, reading, i) : heard;
 	if (probe->watching) {
 		int32_t code = events_take(probe, reading);
-		heard = code == NVML_SUCCESS ? 0 : without(code);
+		heard = code == NVML_SUCCESS ? 0 : code == PROBE_CODE_MISSING ? PROBE_ABSENT : PROBE_UNKNOWN;
 	}
 	for (uint32_t i = 0; i < reading->report->gpu_count; i++) {
 		int32_t xid = probe->gpus[i].xid;

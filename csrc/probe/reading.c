@@ -62,14 +62,15 @@ int32_t without(int32_t code)
 	return code == NVML_ERROR_NOT_SUPPORTED || code == PROBE_CODE_MISSING ? PROBE_ABSENT : PROBE_UNKNOWN;
 }
 
-bool is_text(const char *buffer, uint32_t size)
+bool text_settle(char *buffer, uint32_t size)
 {
-	const char *end = memchr(buffer, 0, size);
+	char *end = memchr(buffer, 0, size);
 	if (end == NULL || end == buffer)
 		return false;
 	for (const char *at = buffer; at < end; at++)
 		if (*at < 0x20 || *at > 0x7e)
 			return false;
+	memset(end, 0, size - (size_t)(end - buffer));
 	return true;
 }
 

@@ -20,6 +20,7 @@ struct gpu_session { /* of one GPU, as long as the driver stays initialised */
 	struct identity identity;
 	int32_t xid; /* last critical one */
 	bool watched;
+	nvmlDevice_t watched_as; /* the handle that events come with */
 };
 
 struct reading {
@@ -49,8 +50,9 @@ void odd(struct reading *reading, int32_t gpu, uint32_t call);
 /* PROBE_ABSENT for "not supported" and for functions that the library does not have, else PROBE_UNKNOWN. */
 int32_t without(int32_t code);
 
-/* Is there a text in buffer[0..size), ended by NUL, of printable ASCII, not empty? */
-bool is_text(const char *buffer, uint32_t size);
+/* Is there a text in buffer[0..size), ended by NUL, of printable ASCII, not empty? Then all bytes after it become zero, so
+ * that equal texts are equal bytes. */
+bool text_settle(char *buffer, uint32_t size);
 
 bool pci_from(const nvmlPciInfo_t *info, struct probe_pci *out);
 bool pci_same(const struct probe_pci *a, const struct probe_pci *b);

@@ -218,10 +218,10 @@ void pci_fill(const struct machine_place *place, uint32_t device_id, nvmlPciInfo
 		 out->bus & 0xffu, out->device & 0xffu);
 }
 
-bool xid_next(uint32_t *gpu, uint32_t *xid)
+bool xid_next(uint32_t wanted, uint32_t *gpu, uint32_t *xid)
 {
 	for (*gpu = 0; *gpu < fake.machine.gpu_count; (*gpu)++) {
-		if (fake.xids_told[*gpu] < fake.machine.gpus[*gpu].xid_count) {
+		if ((wanted & 1u << *gpu) != 0 && fake.xids_told[*gpu] < fake.machine.gpus[*gpu].xid_count) {
 			*xid = fake.machine.gpus[*gpu].xids[fake.xids_told[*gpu]++];
 			return true;
 		}

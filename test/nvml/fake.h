@@ -57,7 +57,7 @@ nvmlReturn_t fake_close(const char *function);
 
 void pci_fill(const struct machine_place *place, uint32_t device_id, nvmlPciInfo_t *out);
 
-/* XIDs that nobody was told yet; gives the next one. */
-bool xid_next(uint32_t *gpu, uint32_t *xid);
+/* The next XID that nobody was told yet, of the GPUs whose bits are set. */
+bool xid_next(uint32_t wanted, uint32_t *gpu, uint32_t *xid);
 
 #endif

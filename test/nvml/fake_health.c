@@ -107,7 +107,7 @@ static nvmlReturn_t wait_next(const char *function, nvmlEventSet_t set, nvmlEven
 {
 	struct call call = enter_machine(function, set.handle == NULL ? NULL : data);
 	uint32_t gpu = 0, xid = 0;
-	if (call.code == NVML_SUCCESS && !xid_next(&gpu, &xid))
+	if (call.code == NVML_SUCCESS && !xid_next(set.handle->wanted, &gpu, &xid))
 		call.code = NVML_ERROR_TIMEOUT; /* at once: nobody who tests a driver wants to wait */
 	if (call.code == NVML_SUCCESS)
 		*data = (nvmlEventData_t){.device = handle_of(gpu, -1),
