@@ -118,7 +118,6 @@ type plan struct {
 	id     uint64
 	key    shim.Key
 	places map[types.UID]string // node; "": a member without GPUs, anywhere
-	size   int                  // places that it began with
 	left   int                  // places whose pods are not bound yet
 	going  bool                 // let through Permit: members may be bound
 	made   time.Time
