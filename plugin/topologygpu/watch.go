@@ -60,6 +60,7 @@ type watched struct {
 	synced  func() bool
 	since   time.Time // a pod has been waiting for it; zero: none is
 	asked   time.Time // when the API server was last asked for it
+	lost    time.Time // since when it has not been served although it is watched; zero: it is
 	problem string    // why it cannot be read, as far as is known
 	silent  bool      // given up: its objects say nothing
 }
@@ -157,6 +158,12 @@ func (w *watches) look(ctx context.Context, resource *workload.Resource, answers
 	served, err := w.served(resource, answers)
 	w.mu.Lock()
 	s.asked = w.now()
+	if served != "" || err != nil {
+		s.lost = time.Time{}
+	} else if s.lost.IsZero() {
+		s.lost = s.asked
+	}
+	lost := !s.lost.IsZero() && s.asked.Sub(s.lost) >= discoveryPause
 	if err != nil {
 		s.problem = err.Error()
 	} else if served == "" {
@@ -165,11 +172,11 @@ func (w *watches) look(ctx context.Context, resource *workload.Resource, answers
 	w.mu.Unlock()
 	switch {
 	case err != nil: // the API server may be restarting; nothing is known of its resources
-	case running && served != version:
+	case running && served != "" && served != version:
 		w.end(resource)
-		if served != "" {
-			w.start(ctx, resource, served)
-		}
+		w.start(ctx, resource, served)
+	case running && lost: // asked twice: an API server that has just started does not know all its CRDs
+		w.end(resource)
 	case !running && served != "":
 		w.start(ctx, resource, served)
 	}

@@ -220,6 +220,11 @@ func TestAnOwnerThatCannotBeRead(t *testing.T) {
 	b.eventually("and is heard once it can be read", func() bool { return b.kind(p) == workload.Member && !b.admitted(q) })
 	b.serve("kubeflow.org/v1")
 	b.pass(discoveryPause)
+	time.Sleep(50 * time.Millisecond)
+	if b.kind(p) != workload.Member {
+		t.Error("an API server that has just started does not know all its CRDs")
+	}
+	b.pass(discoveryPause)
 	b.eventually("until the CRD is gone", func() bool { return b.kind(p) != workload.Member })
 	if len(b.events.Events) != 0 {
 		t.Errorf("one event: %s", <-b.events.Events)
