@@ -76,7 +76,12 @@ func (s *watched) pause(now time.Time) time.Duration {
 	case s.again && s.stop == nil:
 		return wantedPause
 	}
-	return min(max(now.Sub(s.since)/4, wantedPause), discoveryPause)
+	waited := now.Sub(s.since)
+	pause := min(max(waited/4, wantedPause), discoveryPause)
+	if waited < patience {
+		pause = min(pause, patience-waited) // the end of the patience is not to be missed
+	}
+	return pause
 }
 
 func newWatches(observer *observer, handle fwk.Handle) (*watches, error) {
