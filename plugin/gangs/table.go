@@ -158,6 +158,9 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 	if next.node == "" {
 		next.node = m.node // an event from before the binding: pods are never unbound
 	}
+	if class.Kind == workload.Unknown && next.node != "" && before != nil {
+		class.Gang = before.id // its owner cannot be found any more; a bound pod stays what it was
+	}
 	changed := first || m.node != next.node || m.gpus != class.GPUs || m.index != class.Index || m.active() != next.active() || !sameWishes(m.pod, pod)
 	bound := m.node == "" && next.node != ""
 	if before != nil {
@@ -484,7 +487,7 @@ func (t *Table) blocked(g *gang) (reason string, until time.Time) {
 		if until = g.changed.Add(silence); t.now().Before(until) {
 			return reason, until
 		}
-	case g.id.Gathers() && g.bound == 0:
+	case (spec.More || g.id.Gathers()) && g.bound == 0:
 		if until = g.changed.Add(gather); t.now().Before(until) {
 			return fmt.Sprintf("gang %s has %d pods and gathers more", g.id, g.active), until
 		}

@@ -173,6 +173,10 @@ func TestBoundPodsFindTheirGangLater(t *testing.T) {
 	if gang, err := b.plugin.engine.Gang(key); err != nil || gang.Members != 2 {
 		t.Errorf("%+v %v", gang, err)
 	}
+	o.objectGone(kept)
+	if gang, err := b.plugin.engine.Gang(key); err != nil || gang.Members != 2 || !b.plugin.table.Member(pods[0].UID) {
+		t.Errorf("bound pods stay what they were: %+v %v", gang, err)
+	}
 	b.check()
 }
 

@@ -91,6 +91,7 @@ func (r *Reader) compactKubeflow(object *unstructured.Unstructured, resource *Re
 			spec.MinMember = min(spec.MinMember, int(max(least, 1)))
 		}
 	}
+	spec.More = int64(spec.MinMember) < need
 	owner.Gangs = []Gang{{ID: owner.id(), Spec: spec}}
 	return owner
 }
