@@ -20,6 +20,11 @@ UNITY_MODULE := github.com/DaveGamble/cJSON@v1.7.19
 UNITY_SUM := h1:LHEfD1qHBtpb3+cEehl3nI05OBdI2y3ZIhp6pShaTUI=
 UNITY = $(shell go env GOMODCACHE)/github.com/!dave!gamble/c!j!s!o!n@v1.7.19/tests/unity/src
 
+# NVML's header, and nothing else of it: the driver's library is opened at run time.
+NVML_MODULE := github.com/NVIDIA/go-nvml@v0.13.3-0
+NVML_SUM := h1:oJZ4+VTtPI/XT7XCfo5NvE9XTNrH8I3/KHy89rHxDxY=
+NVML = $(shell go env GOMODCACHE)/github.com/!n!v!i!d!i!a/go-nvml@v0.13.3-0/pkg/nvml
+
 WARN := -Wall -Wextra -Wpedantic -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
 	-Wcast-align -Wpointer-arith -Wwrite-strings -Wformat=2 -Wconversion -Wno-sign-conversion
 CPPFLAGS := -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L
@@ -27,14 +32,23 @@ CFLAGS := -std=c11 -g $(WARN) -fPIC -fvisibility=hidden -MMD -MP
 REL := -O2
 SAN := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 LIBS := -lcjson -lyaml
+PROBE_LIBS := $(LIBS) -lhwloc
 
 LIB_SRC := $(wildcard csrc/core/*.c csrc/text/*.c)
 SIM_SRC := $(wildcard csrc/sim/*.c)
+PROBE_SRC := $(wildcard csrc/probe/*.c)
 UNIT_SRC := $(wildcard test/unit/test_*.c)
 REL_LIB := $(LIB_SRC:%.c=build/rel/%.o)
 SAN_LIB := $(LIB_SRC:%.c=build/san/%.o)
+SAN_PROBE := $(PROBE_SRC:%.c=build/san/%.o)
 UNITS := $(UNIT_SRC:%.c=build/san/%)
 FUZZ := $(patsubst %.c,build/san/%,$(wildcard test/fuzz/fuzz_*.c))
+# What needs the probe and, when it runs, the fake driver and its machines.
+PROBE_UNITS := $(filter build/san/test/unit/test_probe%,$(UNITS))
+PROBE_FUZZ := build/san/test/fuzz/fuzz_report build/san/test/fuzz/fuzz_driver
+FAKE_SRC := $(wildcard test/nvml/*.c)
+FAKE := build/nvml/libnvidia-ml.so.1 build/nvml/old/libnvidia-ml.so.1 \
+	$(patsubst test/nvml/machines/%.machine,build/nvml/%.xml,$(wildcard test/nvml/machines/*.machine))
 KUBE := kube-apiserver kube-controller-manager kubectl
 GO_SRC := go.mod go.sum $(shell find plugin shim csrc/include manifests -name '*.go' -o -path 'shim/*.[ch]' -o -name frond.h -o -path 'manifests/*' -type f)
 
@@ -44,7 +58,7 @@ help: ## this list
 # ---- what the project needs ---------------------------------------------------------------------------------------
 
 deps: ## installs what is missing: Debian packages, Go modules and tools; silent when satisfied
-	@test/tools/deps.sh "$(UNITY_MODULE)" "$(UNITY_SUM)"
+	@test/tools/deps.sh "$(UNITY_MODULE)" "$(UNITY_SUM)" "$(NVML_MODULE)" "$(NVML_SUM)"
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
@@ -62,6 +76,8 @@ build/rel/%.o: %.c
 build/san/%.o: %.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) -I$(UNITY) $(CFLAGS) $(SAN) -c $< -o $@
+
+build/rel/csrc/probe/%.o build/san/csrc/probe/%.o build/rel/test/nvml/%.o: CPPFLAGS += -isystem $(NVML)
 
 build/san/unity.o:
 	@mkdir -p $(@D)
@@ -83,11 +99,30 @@ build/san/frond-sim: $(SIM_SRC:%.c=build/san/%.o) $(SAN_LIB)
 build/san/libfrond.so: $(SAN_LIB)
 	@$(CC) $(SAN) -shared -Wl,-soname,libfrond.so -o $@ $^ $(LIBS)
 
-$(UNITS): build/san/%: build/san/%.o build/san/unity.o $(SAN_LIB)
+$(filter-out $(PROBE_UNITS),$(UNITS)): build/san/%: build/san/%.o build/san/unity.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
-$(FUZZ): build/san/%: build/san/%.o build/san/test/fuzz/replay.o build/san/csrc/sim/jobs.o build/san/csrc/sim/replay.o $(SAN_LIB)
+$(PROBE_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml/machine.o $(SAN_PROBE) $(SAN_LIB) | $(FAKE)
+	@$(CC) $(SAN) -o $@ $^ $(PROBE_LIBS)
+
+$(filter-out $(PROBE_FUZZ),$(FUZZ)): build/san/%: build/san/%.o build/san/test/fuzz/replay.o build/san/csrc/sim/jobs.o build/san/csrc/sim/replay.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
+
+$(PROBE_FUZZ): build/san/%: build/san/%.o build/san/test/fuzz/replay.o $(SAN_PROBE) $(SAN_LIB) | $(FAKE)
+	@$(CC) $(SAN) -o $@ $^ $(PROBE_LIBS)
+
+# The fake driver, and the same without what an old one does not have. Not sanitized: any program may load them.
+build/nvml/libnvidia-ml.so.1: $(FAKE_SRC:%.c=build/rel/%.o)
+	@mkdir -p $(@D)
+	@$(CC) -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-z,defs -o $@ $^
+
+build/nvml/old/libnvidia-ml.so.1: $(FAKE_SRC:%.c=build/rel/%.o) test/nvml/old.map
+	@mkdir -p $(@D)
+	@$(CC) -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-z,defs -Wl,--version-script=test/nvml/old.map -o $@ $(filter %.o,$^)
+
+build/nvml/%.xml: test/nvml/machines/%.machine test/nvml/hwloc.awk $(wildcard test/nvml/machines/*.machine)
+	@mkdir -p $(@D)
+	@awk -v folder=test/nvml/machines -f test/nvml/hwloc.awk $< >$@
 
 build/san/test/property/%: build/san/test/property/%.o
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
@@ -133,7 +168,9 @@ down: ## stops what demo started
 test: deps ## everything that CI runs; last line: N passed, N failed
 	@setpriv --pdeathsig TERM -- test/tools/test.sh
 
-units: $(UNITS) $(FUZZ) build/san/frond-sim build/san/libfrond.so build/san/test/property/oracle # built by test.sh
+fakes: $(FAKE) # the machines that nobody here owns: docs/probe.md
+
+units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/libfrond.so build/san/test/property/oracle # built by test.sh
 
 proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=DIR: real topologies and traces
 	@$(MAKE) --no-print-directory units build/rel/test/property/oracle
@@ -156,6 +193,6 @@ clean: ## removes build/ and bin/ (a running lab is stopped first)
 	@if [ -x bin/lab ]; then bin/lab down || true; fi
 	@rm -rf build bin
 
-.PHONY: help deps engine build demo down test units proof coverage mutants bench format clean
+.PHONY: help deps engine build demo down test fakes units proof coverage mutants bench format clean
 
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -122,7 +122,8 @@ type plan struct {
 	left   int                  // places whose pods are not bound yet
 	going  bool                 // let through Permit: members may be bound
 	made   time.Time
-	gate   *Gate // the attempt to lock its nodes; nil: nobody has come to Bind yet
+	wait   time.Duration // in Permit: the group's own, else everybody's
+	gate   *Gate         // the attempt to lock its nodes; nil: nobody has come to Bind yet
 }
 
 // New makes an empty table.
@@ -288,15 +289,22 @@ func (t *Table) SetSpec(id workload.GangID, spec workload.Spec) {
 	}
 }
 
-// DropSpec says that the object which made the gang is gone.
-func (t *Table) DropSpec(id workload.GangID) {
+// DropSpec says that the object which made the gang is gone. A plan that has not been let through comes to nothing: its
+// members are returned, to be rejected where they wait.
+func (t *Table) DropSpec(id workload.GangID) (rejected []types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.specs, id)
-	if g := t.gangs[id]; g != nil {
-		g.changed = t.now()
-		t.poke(g)
+	g := t.gangs[id]
+	if g == nil {
+		return nil
 	}
+	if g.plan != nil && !g.plan.going {
+		rejected = t.drop(g)
+	}
+	g.changed = t.now()
+	t.poke(g)
+	return rejected
 }
 
 // PodsFrom are the tracked pods that are read from these: what they are may change with them.

@@ -175,7 +175,11 @@ func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place) (numb
 		return 0, false
 	}
 	t.lastPlan++
-	g.plan = &plan{id: t.lastPlan, key: key, places: make(map[types.UID]string, len(places)), size: len(places), left: len(places), made: t.now()}
+	wait := t.permitWait
+	if own := t.specs[id].ScheduleTimeout; own > 0 {
+		wait = own
+	}
+	g.plan = &plan{id: t.lastPlan, wait: wait, key: key, places: make(map[types.UID]string, len(places)), size: len(places), left: len(places), made: t.now()}
 	for _, place := range places {
 		g.plan.places[place.UID] = place.Node
 	}
@@ -214,6 +218,16 @@ func (t *Table) Holds(uid types.UID, number uint64, node string) bool {
 	}
 	planned, ok := p.places[uid]
 	return ok && (planned == node || planned == "")
+}
+
+// Patience is how long members of the pod's plan wait in Permit for each other.
+func (t *Table) Patience(uid types.UID, number uint64) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.planOf(uid, number); p != nil {
+		return p.wait
+	}
+	return t.permitWait
 }
 
 // Go lets a plan through Permit and returns its members, who may be waiting there.

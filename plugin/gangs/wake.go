@@ -84,7 +84,7 @@ func (t *Table) Due() (duties Duties) {
 	}
 	for _, g := range t.gangs {
 		if p := g.plan; p != nil {
-			if !p.going && due(p.made.Add(t.permitWait+expirySlack)) {
+			if !p.going && due(p.made.Add(p.wait+expirySlack)) {
 				duties.Expired = append(duties.Expired, t.drop(g)...)
 			} else if sweeping {
 				t.poke(g)

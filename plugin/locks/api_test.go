@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -256,7 +257,8 @@ func (a *api) pod(action clienttesting.Action, name string) (runtime.Object, err
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("patch of %q: %v", patch.Subresource, err))
 		}
 		if change.Metadata.UID != pod.UID {
-			return nil, apierrors.NewConflict(v1.Resource("pods"), name, errors.New("uid differs"))
+			return nil, apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("Pod").GroupKind(), name,
+				field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), change.Metadata.UID, "field is immutable")})
 		}
 		pod.Status.Conditions, pod.ResourceVersion = change.Status.Conditions, a.next()
 	}

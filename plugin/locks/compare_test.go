@@ -232,9 +232,7 @@ func TestFreeOfAReservationStopsItsBinding(t *testing.T) {
 	if err := a.bind(p, "n1", "g0"); err == nil {
 		t.Error("a Binding from before was accepted")
 	}
-	if got := l.Stats().Repaired.Revoked; got != 1 {
-		t.Errorf("revoked %d", got)
-	}
+	eventually(t, "counted", func() bool { return l.Stats().Repaired.Revoked == 1 })
 	again := a.getPod("p")
 	mustTake(t, l, "n1", claim(p, "g0"))
 	if err := a.bind(again, "n1", "g0"); err != nil {
@@ -288,6 +286,23 @@ func TestTakenAgainWhileBeingRevoked(t *testing.T) {
 	if bound := a.bind(again, "n1", "g0") == nil; free && bound {
 		t.Error("the GPU was freed, and its Binding accepted")
 	}
+}
+
+// The pod is replaced by another of its name just before it would be fenced.
+func TestReplacedWhileBeingRevoked(t *testing.T) {
+	a := newAPI(t)
+	p := a.addPod("p")
+	mustTake(t, a.locks("dead"), "n1", claim(p, "g0"))
+	client := a.client()
+	client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		a.replacePod("p")
+		return false, nil, nil
+	})
+	l := a.locks("a", func(o *Options) { o.Every, o.Patience = time.Hour, time.Millisecond })
+	l.client = client
+	run(t, l)
+	eventually(t, "freed", func() bool { return len(a.owners("n1")) == 0 })
+	eventually(t, "counted", func() bool { return l.Stats().Repaired.Freed == 1 })
 }
 
 func TestStandbysTidyNothing(t *testing.T) {

@@ -128,9 +128,13 @@ func (l *Locks) fence(ctx context.Context, node string, uid types.UID, n note) (
 	switch {
 	case apierrors.IsNotFound(err):
 		return sighting{known: true, gone: true}, nil
-	case apierrors.IsConflict(err): // another pod of that name, or a race with another writer
-		return sighting{}, fmt.Errorf("revoke the reservation of pod %s: %w", name, err)
-	case err != nil:
+	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
+		// The API server calls another UID an invalid change. If it is the same pod after all, nothing is fenced.
+		if s, readErr := l.sight(ctx, uid, n); readErr == nil && s.gone {
+			return s, nil
+		}
+	}
+	if err != nil {
 		return sighting{}, fmt.Errorf("revoke the reservation of pod %s: %w", name, err)
 	}
 	return sighted(pod, uid), nil

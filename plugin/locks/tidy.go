@@ -97,21 +97,23 @@ func (l *Locks) tidyOnce(ctx context.Context, n *node, lease *coordinationv1.Lea
 		}
 		content = marked
 	}
+	same := lease == nil && len(d.next.owners) == 0 || lease != nil && d.next.equal(content) && !l.inDoubt(n, lease)
+	if !same {
+		var err error
+		if lease, err = l.swap(ctx, n, lease, d.next); err != nil {
+			return err
+		}
+	}
+	// Emptied first and deleted then: whoever watches sees that nobody lost anything.
 	gone, err := l.nodeGone(ctx, n.name, lease, d.next)
 	if err != nil {
 		return err
 	}
-	same := lease == nil && len(d.next.owners) == 0 || lease != nil && d.next.equal(content) && !l.inDoubt(n, lease)
-	switch {
-	case gone:
+	if gone {
 		if err := l.remove(ctx, n, lease); err != nil {
 			return err
 		}
 		d.fixed.Deleted++
-	case !same:
-		if _, err := l.swap(ctx, n, lease, d.next); err != nil {
-			return err
-		}
 	}
 	d.finish()
 	return nil

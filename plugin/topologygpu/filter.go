@@ -57,6 +57,6 @@ func (p *Plugin) fitsOnceEmpty(c *cycle, slot uint32, info fwk.NodeInfo) bool {
 	}
 	request := c.request
 	request.OnlySlot = slot
-	plan, _, _, err := p.engine.Plan(request, []shim.Member{c.self}, c.annotations, nil)
+	plan, _, _, err := p.engine.Plan(request, []shim.Member{c.self}, c.annotations, c.room)
 	return err == nil && (plan.Outcome == shim.Placed || plan.Outcome == shim.Waits)
 }

@@ -12,8 +12,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
 // refusal starts a profile and returns the error that stops it.
@@ -144,4 +147,82 @@ func TestRoomWakesWaitingGangs(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("the lead was not woken")
+}
+
+// At a start bound pods may be seen before the object that makes them a gang: the engine has them under it afterwards.
+func TestBoundPodsFindTheirGangLater(t *testing.T) {
+	b := newBench(t)
+	o := &observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}
+	pods := []*v1.Pod{ownedBy(pod("w-0", 8, 1), "kubeflow.org/v1", "PyTorchJob", "tj", "u"), ownedBy(pod("w-1", 8, 1), "kubeflow.org/v1", "PyTorchJob", "tj", "u")}
+	for i, p := range pods {
+		p.Spec.NodeName = b.nodes[i].Name
+		o.PodSeen(p)
+		if err := b.plugin.mirror.SetPod(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := workload.GangKey(workload.GangID{Kind: "PyTorchJob", Namespace: "ml", Name: "tj", UID: "u"})
+	if gang, err := b.plugin.engine.Gang(key); err == nil {
+		t.Fatalf("known too early: %+v", gang)
+	}
+	kept, err := b.plugin.reader.Compact(object("kubeflow.org/v1", "PyTorchJob", "tj", "u", workers(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.objectSet(kept)
+	if gang, err := b.plugin.engine.Gang(key); err != nil || gang.Members != 2 {
+		t.Errorf("%+v %v", gang, err)
+	}
+	b.check()
+}
+
+// What a pod says of itself and cannot be is an event of its cycle, and no change of a node helps.
+func TestARefusedPodIsTold(t *testing.T) {
+	b := newBench(t)
+	p := pod("odd", 8, 1)
+	p.Labels[workload.PodGroupLabel], p.Labels[workload.OldPodGroupLabel] = "mine", "theirs"
+	if status := b.plugin.PreEnqueue(ctx, p); !status.IsSuccess() {
+		t.Errorf("it has to get into its cycle: %v", status)
+	}
+	state, _, status := b.preFilter(p)
+	if status.Code() != fwk.UnschedulableAndUnresolvable || !strings.Contains(status.Message(), `"mine"`) || !strings.Contains(status.Message(), `"theirs"`) {
+		t.Errorf("got %v", status)
+	}
+	if _, status := b.plugin.PostFilter(ctx, state, p, nil); status.Code() != fwk.UnschedulableAndUnresolvable {
+		t.Errorf("nobody is evicted for it: %v", status)
+	}
+	if hint, _ := b.plugin.mayHelp(loggerFor(ctx), p, nil, b.nodes[0]); hint != fwk.QueueSkip {
+		t.Error("a node does not help")
+	}
+	fixed := p.DeepCopy()
+	delete(fixed.Labels, workload.OldPodGroupLabel)
+	if hint, _ := b.plugin.podChanged(loggerFor(ctx), p, p, fixed); hint != fwk.Queue {
+		t.Error("its own change does")
+	}
+}
+
+// Members whose claims differ cannot be one request.
+func TestAGangWithDifferentClaimsIsTold(t *testing.T) {
+	b := newBench(t)
+	o := &observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}
+	pods := []*v1.Pod{pod("w-0", 2, 1), pod("w-1", 2, 1)}
+	for i, policy := range []string{"contiguous", "spread"} {
+		kept, err := b.plugin.reader.Compact(object("gpu.scheduling/v1", "GpuClaim", policy, policy, map[string]any{"devices": map[string]any{"count": int64(2), "policy": policy}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.objectSet(kept)
+		pods[i].Annotations[workload.ClaimAnnotation] = policy
+		o.PodSeen(pods[i])
+	}
+	b.gang(2, pods...)
+	if _, _, status := b.preFilter(pods[0]); !strings.Contains(status.Message(), "GpuClaims contiguous and spread ask for different") {
+		t.Errorf("got %v", status)
+	}
+	pods[1] = pods[1].DeepCopy()
+	pods[1].Annotations[workload.ClaimAnnotation] = "contiguous"
+	o.PodSeen(pods[1])
+	if got := b.plugin.reader.Classify(pods[1]); got.Kind != workload.Refused || !strings.Contains(got.Problem, "pod ml/w-0 uses it") {
+		t.Errorf("got %+v", got)
+	}
 }

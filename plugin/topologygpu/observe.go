@@ -103,7 +103,7 @@ func (o *observer) objectGone(object any) {
 	case *workload.Owner:
 		rejected = o.ownerGone(last.UID)
 	case *workload.Group:
-		o.table.DropSpec(last.ID)
+		rejected = o.table.DropSpec(last.ID)
 	case *workload.Claim:
 		o.sources.claims.Drop(last)
 		rejected = o.readAnew(claimSources([]types.NamespacedName{{Namespace: last.Namespace, Name: last.Name}}))
@@ -156,7 +156,7 @@ func (o *observer) ownerSet(owner *workload.Owner) []types.UID {
 	}
 	rejected := o.readAnew(o.below(owner.UID))
 	if before != nil {
-		o.dropGangs(before.Gangs, owner.Gangs)
+		rejected = append(rejected, o.dropGangs(before.Gangs, owner.Gangs)...)
 	}
 	return rejected
 }
@@ -166,21 +166,22 @@ func (o *observer) ownerGone(uid types.UID) []types.UID {
 	if owner == nil {
 		return nil
 	}
-	o.dropGangs(owner.Gangs, nil)
-	return o.readAnew(o.below(uid))
+	rejected := o.dropGangs(owner.Gangs, nil)
+	return append(rejected, o.readAnew(o.below(uid))...)
 }
 
 // dropGangs forgets what an owner said of gangs that it makes no more.
-func (o *observer) dropGangs(before, now []workload.Gang) {
+func (o *observer) dropGangs(before, now []workload.Gang) (rejected []types.UID) {
 	kept := make(map[workload.GangID]bool, len(now))
 	for _, gang := range now {
 		kept[gang.ID] = true
 	}
 	for _, gang := range before {
 		if !kept[gang.ID] {
-			o.table.DropSpec(gang.ID)
+			rejected = append(rejected, o.table.DropSpec(gang.ID)...)
 		}
 	}
+	return rejected
 }
 
 // below are the sources of all pods under an owner, whoever controls them directly.

@@ -29,7 +29,7 @@ func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ 
 	case !c.member:
 		return nil, 0 // a gang of one is complete
 	case verdict != shim.Go:
-		return fwk.NewStatus(fwk.Wait), p.args.PermitWait
+		return fwk.NewStatus(fwk.Wait), p.table.Patience(pod.UID, c.plan)
 	}
 	members := p.table.Go(pod.UID, c.plan)
 	if members == nil { // somebody's wait ran out in this very moment, and the plan with it

@@ -62,6 +62,7 @@ type cycle struct {
 	refused     bool // for a reason that no eviction changes
 	request     shim.Request
 	self        shim.Member
+	room        []shim.Room // what its claim's selector leaves; nil: all
 	annotations map[string]string
 	position    []uint16         // by slot; never written after PreFilter, so clones share it
 	removed     map[string]int64 // GPUs that a what-if has taken off nodes (preemption) or put there (negative)

@@ -5,9 +5,11 @@ package topologygpu
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -66,10 +68,14 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 	if self.GPUs == 0 {
 		return p.preFilterWithoutGPUs(state, request, self, annotations)
 	}
+	room, err := p.selected(pod)
+	if err != nil {
+		return nil, fwk.AsStatus(err)
+	}
 	p.mirror.Yield(pod.UID) // what is locked for the pod from before is no obstacle to itself
-	plan, position, sentence, err := p.engine.Order(request, self, annotations, nil)
+	plan, position, sentence, err := p.engine.Order(request, self, annotations, room)
 	if err == nil && plan.Outcome == shim.Waits && p.mirror.CatchUp(p.gone) > 0 {
-		plan, position, sentence, err = p.engine.Order(request, self, annotations, nil)
+		plan, position, sentence, err = p.engine.Order(request, self, annotations, room)
 	}
 	if err != nil || plan.Outcome != shim.Placed {
 		p.mirror.Unyield(pod.UID)
@@ -77,7 +83,7 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("ordering nodes for pod %s: %w", request.Name, err))
 	}
-	c := &cycle{gpus: self.GPUs, request: request, self: self, annotations: annotations, position: position, removed: map[string]int64{}}
+	c := &cycle{gpus: self.GPUs, room: room, request: request, self: self, annotations: annotations, position: position, removed: map[string]int64{}}
 	state.Write(stateKey, c)
 	switch plan.Outcome {
 	case shim.Placed:
@@ -91,6 +97,25 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 		c.refused = true
 		return nil, unresolvable(sentence)
 	}
+}
+
+// selected is what the selector of the pod's claim leaves of the cluster; nil: all of it.
+func (p *Plugin) selected(pod *v1.Pod) ([]shim.Room, error) {
+	claim, _ := p.reader.Claim(pod)
+	if claim == nil || claim.Selector == nil {
+		return nil, nil
+	}
+	nodes, err := p.handle.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	room := make([]shim.Room, p.engine.Limits().Nodes)
+	for _, info := range nodes {
+		if slot, known := p.mirror.Slot(info.Node().Name); known && claim.Selector.Matches(labels.Set(info.Node().Labels)) {
+			room[slot] = shim.Room{Today: math.MaxUint16, Ever: math.MaxUint16}
+		}
+	}
+	return room, nil
 }
 
 // gone asks the informer's store.

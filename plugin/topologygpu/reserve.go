@@ -40,7 +40,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	}
 	request := c.request
 	request.OnlySlot = slot
-	plan, places, sentence, err := p.engine.Plan(request, []shim.Member{c.self}, c.annotations, nil)
+	plan, places, sentence, err := p.engine.Plan(request, []shim.Member{c.self}, c.annotations, c.room)
 	if err != nil {
 		return fwk.AsStatus(err)
 	}

@@ -7,12 +7,16 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -45,9 +49,10 @@ type template struct {
 	affinity nodeaffinity.RequiredNodeAffinity
 	state    fwk.CycleState // after upstream's PreFilter
 	allowed  sets.Set[string]
-	strict   bool     // more than arithmetic decides whether a second one fits: a plan is rehearsed
-	stepwise bool     // and each node can tell by itself, one member after the other
-	known    *verdict // what was said before; nil: ask every node
+	strict   bool            // more than arithmetic decides whether a second one fits: a plan is rehearsed
+	stepwise bool            // and each node can tell by itself, one member after the other
+	known    *verdict        // what was said before; nil: ask every node
+	selector labels.Selector // of its claim; nil: any node
 }
 
 const reasonCompanion = "members without GPUs, such as pod %s/%s: %d are to be placed and nodes have room for %d"
@@ -71,6 +76,9 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 				return nil, status
 			}
 			made.gpus = peer.GPUs
+			if claim, _ := p.reader.Claim(peer.Pod); claim != nil {
+				made.selector = claim.Selector // members whose claims differ are refused before they are planned
+			}
 			made.known = p.verdicts.lookup(made, p.framework.ListPlugins().Filter.Enabled, p.engine.Limits().Nodes)
 			s.templates[name] = made
 		}
@@ -123,6 +131,9 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 	if err := ctx.Err(); err != nil {
 		return nil, fwk.AsStatus(err)
 	}
+	if reason := s.lacks(turn, nodes, slots); reason != "" {
+		return nil, unresolvable(reason)
+	}
 	// Members without GPUs are upstream's to place, but a plan that they cannot follow would only keep others waiting.
 	for _, t := range s.templates {
 		if t.gpus == 0 && t.room.Load() < t.members {
@@ -134,6 +145,52 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 		s.bySlot[slot].Ever = min(s.bySlot[slot].Ever, uint16(apart))
 	}
 	return s, nil
+}
+
+const reasonResources = "PodGroup %s: spec.minResources asks for %s %s, and nodes that admit its pods have %s free"
+
+// lacks says what of a group's minResources is not free on the nodes that admit its pods. Once members are bound they have
+// their share of it, and nobody asks any more.
+func (s *survey) lacks(turn gangs.Turn, nodes []fwk.NodeInfo, slots []uint32) string {
+	for _, peer := range turn.Members {
+		if peer.Node != "" {
+			return ""
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(turn.Spec.MinResources)) {
+		want, free := turn.Spec.MinResources[name], int64(0)
+		for i, info := range nodes {
+			if slots[i] != shim.None && s.bySlot[slots[i]].Today > 0 {
+				free += max(amount(info.GetAllocatable(), name)-amount(info.GetRequested(), name), 0)
+			}
+		}
+		if have := quantity(name, free, want.Format); have.Cmp(want) < 0 {
+			return fmt.Sprintf(reasonResources, turn.ID, want.String(), name, have.String())
+		}
+	}
+	return ""
+}
+
+func amount(resources fwk.Resource, name v1.ResourceName) int64 {
+	switch name {
+	case v1.ResourceCPU:
+		return resources.GetMilliCPU()
+	case v1.ResourceMemory:
+		return resources.GetMemory()
+	case v1.ResourceEphemeralStorage:
+		return resources.GetEphemeralStorage()
+	case v1.ResourcePods:
+		return int64(resources.GetAllowedPodNumber())
+	default:
+		return resources.GetScalarResources()[name]
+	}
+}
+
+func quantity(name v1.ResourceName, value int64, format resource.Format) *resource.Quantity {
+	if name == v1.ResourceCPU {
+		return resource.NewMilliQuantity(value, format)
+	}
+	return resource.NewQuantity(value, format)
 }
 
 // templateOf names the template that a pod was made from: pods of one controller and revision are alike.
@@ -201,6 +258,9 @@ func strict(pod *v1.Pod) bool {
 // room is what the node takes today and could take at best, from memory where that holds. Nominations are not part of a
 // node's generation, so a node that has any is asked.
 func (p *Plugin) room(ctx context.Context, t *template, slot uint32, node fwk.NodeInfo, mates sets.Set[types.UID]) (today, ever int64, limited bool, err error) {
+	if t.selector != nil && !t.selector.Matches(labels.Set(node.Node().Labels)) {
+		return 0, 0, false, nil
+	}
 	nominated := p.handle.NominatedPodsForNode(node.Node().Name)
 	if len(nominated) == 0 {
 		if today, ever, known := t.known.recall(slot, node); known {

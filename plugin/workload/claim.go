@@ -220,7 +220,9 @@ func (r *Reader) Claim(pod *v1.Pod) (claim *Claim, problem string) {
 		return nil, ""
 	case claim.Problem != "":
 		return claim, claim.Problem
-	case gpus == 0 || (claim.Count > 0 && claim.Count != gpus):
+	case gpus == 0 && claim.Count == 0:
+		return claim, fmt.Sprintf("GpuClaim %s is for pods with 1 GPU or more and the pod's limits are 0", name)
+	case claim.Count > 0 && claim.Count != gpus:
 		return claim, fmt.Sprintf("GpuClaim %s asks for %d GPUs and the pod's limits are %d; they must be equal", name, claim.Count, gpus)
 	case claim.GangRef == "" && holder != nil && holder.UID != pod.UID:
 		return claim, fmt.Sprintf("GpuClaim %s serves one pod at a time and pod %s/%s uses it; a claim with a gangRef serves every pod of that group", name, holder.Namespace, holder.Name)

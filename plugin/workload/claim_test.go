@@ -36,6 +36,7 @@ func TestClaims(t *testing.T) {
 		{"not there, and bound", "{}", bound, Single, ""},
 		{"other count", "{devices: {count: 4}}", claiming(pod("a", 8), "c"), Refused, "GpuClaim ml/c asks for 4 GPUs and the pod's limits are 8"},
 		{"no limits", "{devices: {count: 4}}", claiming(pod("a"), "c"), Refused, "asks for 4 GPUs and the pod's limits are 0"},
+		{"no limits, no count", "{}", claiming(pod("a"), "c"), Refused, "1 GPU or more and the pod's limits are 0"},
 		{"of another namespace", "{}", claiming(pod("a", 8), "other/c"), Refused, `in the pod's own namespace, got "other/c"`},
 		{"empty name", "{}", claiming(pod("a", 8), ""), Refused, "must be the name of a GpuClaim"},
 		{"shared", "{devices: {count: 8, exclusivity: Shared}}", claiming(pod("a", 8), "c"), Refused, `devices.exclusivity "Shared" is not supported yet`},

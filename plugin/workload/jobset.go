@@ -74,7 +74,7 @@ func (r *Reader) compactJobSet(object *unstructured.Unstructured) *Owner {
 
 // partNeed: Jobs that have succeeded do not come back.
 func partNeed(part Part, ended map[string]int64) int64 {
-	return times(part.Count-ended[part.Name], part.Pods)
+	return times(part.Count-max(ended[part.Name], 0), part.Pods)
 }
 
 // spec of a gang of so many pods, of which need have not ended.

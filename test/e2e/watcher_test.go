@@ -140,6 +140,18 @@ func (w *watcher) see(event watch.Event) {
 	}
 }
 
+// complete: every pod that is expected was seen bound.
+func (w *watcher) complete() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.gangs {
+		if len(g.bound) != g.size {
+			return false
+		}
+	}
+	return true
+}
+
 // look finds gangs that have been half-bound for longer than a moment.
 func (w *watcher) look(now time.Time) {
 	w.mu.Lock()
@@ -153,8 +165,14 @@ func (w *watcher) look(now time.Time) {
 	}
 }
 
+// catchUp is how far the watch may be behind a list of the same moment, on a busy machine.
+const catchUp = 10 * time.Second
+
 func (w *watcher) verdict(t *testing.T) {
 	t.Helper()
+	for deadline := time.Now().Add(catchUp); !w.complete() && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
 	w.cancel()
 	<-w.ended
 	w.mu.Lock()
