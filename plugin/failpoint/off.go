@@ -8,5 +8,5 @@ package failpoint
 func Hit(string) error { return nil }
 
 // HitNth passes the points of a row of n equal steps of which i are done: NAME-first, NAME-half, NAME-last-but-one and
-// NAME-last, those of them that i is. In a short row one step may be several.
+// NAME-last, all that i has reached: steps that run in parallel may be counted two at a time.
 func HitNth(_ string, _, _ int) error { return nil }

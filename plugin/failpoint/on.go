@@ -62,7 +62,7 @@ func Hit(name string) error {
 }
 
 // HitNth passes the points of a row of n equal steps of which i are done: NAME-first, NAME-half, NAME-last-but-one and
-// NAME-last, those of them that i is. In a short row one step may be several.
+// NAME-last, all that i has reached: steps that run in parallel may be counted two at a time.
 func HitNth(name string, i, n int) error {
 	var first error
 	for _, point := range nth(i, n) {
@@ -79,7 +79,7 @@ func nth(i, n int) []string {
 		name string
 		step int
 	}{{"first", 1}, {"half", (n + 1) / 2}, {"last-but-one", n - 1}, {"last", n}} {
-		if i == point.step && i > 0 {
+		if i >= point.step && i > 0 {
 			at = append(at, point.name)
 		}
 	}

@@ -85,8 +85,10 @@ func TestStepsOfARow(t *testing.T) {
 		i, n int
 		want string
 	}{
-		{0, 1, ""}, {1, 1, "first half last"}, {1, 2, "first half last-but-one"}, {2, 2, "last"}, {2, 3, "half last-but-one"},
-		{1, 16, "first"}, {8, 16, "half"}, {9, 16, ""}, {15, 16, "last-but-one"}, {16, 16, "last"}, {32, 64, "half"},
+		{0, 0, ""}, {0, 1, ""}, {1, 1, "first half last-but-one last"}, {1, 2, "first half last-but-one"},
+		{2, 2, "first half last-but-one last"}, {1, 3, "first"}, {2, 3, "first half last-but-one"},
+		{1, 16, "first"}, {7, 16, "first"}, {8, 16, "first half"}, {14, 16, "first half"}, {15, 16, "first half last-but-one"},
+		{16, 16, "first half last-but-one last"}, {31, 64, "first"}, {32, 64, "first half"},
 	} {
 		if got := strings.Join(nth(c.i, c.n), " "); got != c.want {
 			t.Errorf("%d of %d: %q, want %q", c.i, c.n, got, c.want)

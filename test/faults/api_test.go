@@ -21,7 +21,7 @@ func TestFaultyAPI(t *testing.T) {
 	}{
 		{"drop-reply", faultproxy.Faults{DropReply: 0.3}},
 		{"conflict", faultproxy.Faults{Conflict: 0.3}},
-		{"too-many", faultproxy.Faults{TooMany: 0.3}},
+		{"too-many", faultproxy.Faults{TooMany: 0.1}},
 		{"error", faultproxy.Faults{Error: 0.3}},
 		{"delay", faultproxy.Faults{Delayed: 0.5, Delay: 500 * time.Millisecond}},
 		{"cut-watches", faultproxy.Faults{WatchLife: 3 * time.Second}},

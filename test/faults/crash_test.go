@@ -27,7 +27,7 @@ func loseLease(t *testing.T, victim *harness.Scheduler) {
 	if err := victim.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(4 * time.Second)
+	time.Sleep(6 * time.Second)
 	if err := victim.Continue(); err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,6 @@ func TestMain(m *testing.M) {
 	harness.MainAlone(m, func(started *harness.Lab) { lab = started })
 }
 
-// locksWired: bindings are preceded by locks, so the judge asks for them.
-const locksWired = false
-
 // healing is how long a gang may be half-bound once the scheduler can work again, and how long one that fits may take.
 const healing = 30 * time.Second
 
@@ -62,7 +59,7 @@ func seeded(t *testing.T) *rand.Rand {
 // watch starts a judge.
 func watch(t *testing.T) *judge.Judge {
 	t.Helper()
-	j, err := judge.Watch(t.Context(), lab.Client, judge.Rules{Profiles: []string{harness.Profile}, Locks: locksWired})
+	j, err := judge.Watch(t.Context(), lab.Client, judge.Rules{Profiles: []string{harness.Profile}, Locks: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (l *Lab) configure(dir string, setup Setup) (string, error) {
 	if setup.Lease != "" {
 		leader = map[string]any{
 			"leaderElect": true, "resourceName": setup.Lease, "resourceNamespace": "frond-system",
-			"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms",
+			"leaseDuration": "5s", "renewDeadline": "4s", "retryPeriod": "500ms", // a request may take half the deadline
 		}
 	}
 	config["leaderElection"] = leader

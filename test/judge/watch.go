@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -188,16 +189,14 @@ func (j *Judge) Look() []Violation {
 	return append(found, Replay(j.rules, history)...)
 }
 
+// AtRest says whether nothing is left that could be over in a moment.
+func (j *Judge) AtRest() bool {
+	return !slices.ContainsFunc(j.Look(), func(v Violation) bool { return v.Final })
+}
+
 // Verdict waits until nothing is left that could be over in a moment, at most for limit, stops watching and judges.
 func (j *Judge) Verdict(limit time.Duration) []Violation {
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-		waiting := false
-		for _, v := range j.Look() {
-			waiting = waiting || v.Final
-		}
-		if !waiting {
-			break
-		}
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline) && !j.AtRest(); time.Sleep(200 * time.Millisecond) {
 	}
 	j.Stop()
 	found := j.Look()

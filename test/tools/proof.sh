@@ -71,6 +71,7 @@ for chunk in $(seq 0 4); do
 	faults "leaders-$chunk" TestTwoLeaders $((seed + chunk))
 done
 faults sixty TestGangsOfSixtyPercent "$seed"
+faults taken 'TestHalfGang|TestOldLeader' "$seed"
 faults input 'TestPod|TestMinMember|TestDuplicate|TestNode|TestAPIServerAway' "$seed"
 piece bench go test -v -count=1 -timeout 30m -run '^$' -bench . -benchtime 1x ./test/bench
 
@@ -113,6 +114,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine and programs $version,
 | gangs while the API server loses replies, answers 409, 429, 500, is slow, cuts watches | 500 a kind, 7 kinds | $(runs api- 1) kinds passed |
 | the leader is paused for 20 s and wakes up | 50 rounds | $(($(runs leaders- 0) * 10)) passed |
 | gangs of 60 % of the cluster, interleaved | 50 | $([ "$(runs sixty 0)" = 1 ] && echo all ran) |
+| an old leader with a decision in hand; a half gang whose other places are taken | 2 | $(runs taken 0) passed |
 | bad input and an API server that goes away | pods, nodes, groups under way | $(runs input 0) tests passed |
 | gang of 512 nodes on 1,000: last pod to last binding | one run | $(metric last-pod-to-bound-s) s, $(metric cpu-s) CPU seconds |
 | impossible gang on 1,000 nodes: last pod to reason | one run | $(metric last-pod-to-reason-s) s, then $(metric cores-waiting) cores |
