@@ -69,5 +69,5 @@ func TestAPIServerAway(t *testing.T) {
 	time.Sleep(either(5*time.Second, 20*time.Second))
 	proxy.Set(faultproxy.Faults{})
 	j.Resume()
-	verdict(t, j, healing+5*time.Second)
+	verdict(t, j, settling)
 }

@@ -85,7 +85,7 @@ func crashOnce(t *testing.T, c crash, size int32, seed uint64) {
 	j.Resume()
 	begin := time.Now()
 	lab.Run(t, harness.Setup{Lease: lease})
-	verdict(t, j, healing+5*time.Second)
+	verdict(t, j, settling)
 	t.Logf("%d pods of %d GPUs, killed at %s: at rest %.1f s after the restart", size, gpus, c.point, time.Since(begin).Seconds())
 }
 

@@ -63,7 +63,7 @@ func TestPodGroupDeletedWhileWaiting(t *testing.T) {
 		t.Errorf("%d pods are bound without their PodGroup", bound)
 	}
 	lab.Group(t, ns, "train", 3)
-	verdict(t, j, healing)
+	verdict(t, j, settling)
 }
 
 // Fewer pods than minMember stay where they are, and are told so.
@@ -78,7 +78,7 @@ func TestMinMemberLargerThanThePods(t *testing.T) {
 	}
 	bystander(t, j, ns)
 	lab.WaitReason(t, ns, "train", "3", "4")
-	verdict(t, j, healing)
+	verdict(t, j, settling)
 }
 
 // Pods that all say that they are the first are ranked by their names.
@@ -94,7 +94,7 @@ func TestDuplicateRanks(t *testing.T) {
 		})
 	}
 	bystander(t, j, ns)
-	verdict(t, j, healing)
+	verdict(t, j, settling)
 }
 
 // held starts a scheduler that stops for a while at a point, and waits until it is there.
@@ -124,7 +124,7 @@ func TestPodDeletedBetweenSteps(t *testing.T) {
 			}
 			lab.Member(t, ns, "train-1", "train", 8)
 			bystander(t, j, ns)
-			verdict(t, j, healing)
+			verdict(t, j, settling)
 		})
 	}
 }
@@ -145,7 +145,7 @@ func TestNodeDeletedWhileReserved(t *testing.T) {
 	}
 	t.Cleanup(func() { restore(t, node) })
 	bystander(t, j, ns)
-	verdict(t, j, healing)
+	verdict(t, j, settling)
 }
 
 // restore creates a deleted node anew and waits until it takes pods.
@@ -185,5 +185,5 @@ func TestNodeRelabelledWhileReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	bystander(t, j, ns)
-	verdict(t, j, healing)
+	verdict(t, j, settling)
 }

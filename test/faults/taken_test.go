@@ -44,7 +44,7 @@ func TestHalfGangThatCannotBeFinished(t *testing.T) {
 				}
 				return nil
 			})
-			verdict(t, j, healing)
+			verdict(t, j, settling)
 		})
 	}
 }
@@ -125,7 +125,7 @@ func TestOldLeaderCannotDoubleBook(t *testing.T) {
 	case <-time.After(healing):
 		t.Error("the old leader goes on although the lease is another's")
 	}
-	verdict(t, j, healing)
+	verdict(t, j, settling)
 }
 
 // priority makes a class above all others for as long as the test runs. Nobody is preempted for it.
