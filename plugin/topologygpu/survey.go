@@ -134,9 +134,10 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 	return s, nil
 }
 
-// templateOf names the template that a pod was made from: pods of one controller, part of it and revision are alike.
+// templateOf names the template that a pod was made from: pods of one controller and revision are alike.
 func templateOf(pod *v1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		// but for those of a training job, which has a template for each replica type
 		return string(owner.UID) + "/" + workload.PartOf(pod) + "/" + pod.Labels["pod-template-hash"] + pod.Labels["controller-revision-hash"]
 	}
 	spec := pod.Spec.DeepCopy()
