@@ -17,13 +17,16 @@ static struct {
 	struct machine machine;
 	struct stat seen;
 	uint64_t dice;
+	uint32_t bytes_used;
 	uint32_t xids_told[MACHINE_GPUS_MAX];
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct nvmlDevice_st handles[MACHINE_GPUS_MAX][MACHINE_INSTANCES_MAX + 1];
 
-static uint32_t below(uint32_t bound) /* splitmix64 */
+static uint32_t below(uint32_t bound) /* splitmix64, or the bytes of the description */
 {
+	if (fake.machine.byte_count > 0)
+		return fake.bytes_used < fake.machine.byte_count ? fake.machine.bytes[fake.bytes_used++] % bound : bound - 1;
 	uint64_t z = (fake.dice += 0x9e3779b97f4a7c15u);
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -49,6 +52,7 @@ static void reload(void)
 	fake.machine = next;
 	fake.seen = now;
 	fake.dice = next.seed;
+	fake.bytes_used = 0;
 	for (uint32_t i = 0; i < MACHINE_GPUS_MAX; i++)
 		if (fake.xids_told[i] > next.gpus[i].xid_count)
 			fake.xids_told[i] = next.gpus[i].xid_count;

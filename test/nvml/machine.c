@@ -269,6 +269,17 @@ static bool dice_line(struct machine *machine, const struct line *line, uint32_t
 	return true;
 }
 
+/* "bytes PATH": a file whose bytes are the dice of "inject" and "garbage", for a fuzzer. */
+static bool bytes_line(struct machine *machine, const struct line *line)
+{
+	FILE *file = line->count == 2 ? fopen(line->words[1], "rb") : NULL;
+	if (file == NULL)
+		return false;
+	machine->byte_count = (uint32_t)fread(machine->bytes, 1, sizeof(machine->bytes), file);
+	fclose(file);
+	return true;
+}
+
 /* One number of one GPU: "utilization GPU PERCENT" and the like. */
 static bool value_line(struct machine *machine, const struct line *line)
 {
@@ -359,6 +370,8 @@ static bool line_read(struct machine *machine, const struct line *line, const ch
 		return fabric_line(machine, line);
 	if (strcmp(key, "fail") == 0 || strcmp(key, "hang") == 0)
 		return rule_line(machine, line, key[0] == 'h');
+	if (strcmp(key, "bytes") == 0)
+		return bytes_line(machine, line);
 	if (strcmp(key, "inject") == 0)
 		return dice_line(machine, line, &machine->inject_percent);
 	if (strcmp(key, "garbage") == 0)

@@ -17,6 +17,7 @@
 #define MACHINE_NICS_MAX      40u
 #define MACHINE_XIDS_MAX      16u
 #define MACHINE_RULES_MAX     16u
+#define MACHINE_BYTES_MAX     8192u
 #define MACHINE_ON_SWITCH     (-1)
 #define MACHINE_NO_SWITCH     UINT32_MAX
 
@@ -74,6 +75,8 @@ struct machine {
 	uint8_t cluster[16];
 	uint32_t inject_percent, garbage_percent;
 	uint64_t seed;
+	uint32_t byte_count; /* where the dice come from when there are any; after the last one nothing odd happens */
+	uint8_t bytes[MACHINE_BYTES_MAX];
 	struct machine_gpu gpus[MACHINE_GPUS_MAX];
 	struct machine_nic nics[MACHINE_NICS_MAX];
 	struct machine_rule rules[MACHINE_RULES_MAX];

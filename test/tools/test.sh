@@ -63,9 +63,10 @@ suite() {
 }
 
 headers_alone() {
-	local header
+	local header nvml
+	nvml=$(make --no-print-directory --eval 'print-nvml:;@echo $(NVML)' print-nvml) || return
 	for header in $(git ls-files -co --exclude-standard 'csrc/*.h'); do
-		gcc -std=c11 -Wall -Wextra -Werror -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L -fsyntax-only -x c "$header" || return 1
+		gcc -std=c11 -Wall -Wextra -Werror -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L -isystem "$nvml" -fsyntax-only -x c "$header" || return 1
 	done
 }
 
