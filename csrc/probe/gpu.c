@@ -128,7 +128,7 @@ static void identity_recall(struct probe_report *report, uint32_t index, struct 
 	struct probe_gpu *gpu = &report->gpus[index];
 	if (gpu->uuid[0] != '\0' && strcmp(known->uuid, gpu->uuid) != 0)
 		memset(known, 0, sizeof(*known)); /* another GPU has this index now */
-	bool taken = false; /* by a GPU that says so itself */
+	bool taken = false;                       /* by a GPU that says so itself */
 	for (uint32_t i = 0; i < index; i++)
 		taken = taken || (known->uuid[0] != '\0' && strcmp(report->gpus[i].uuid, known->uuid) == 0) ||
 			pci_same(&report->gpus[i].pci, &known->pci);
@@ -189,7 +189,8 @@ void gpu_use(struct reading *reading, uint32_t index)
 }
 
 /* All versions say PID and memory; the newer ones also say the slice, which the PID makes superfluous here. */
-static int32_t processes_ask(struct reading *reading, uint32_t index, uint32_t room, uint32_t *count, nvmlProcessInfo_t *out)
+static int32_t processes_ask(struct reading *reading, uint32_t index, uint32_t room, uint32_t *count,
+			     nvmlProcessInfo_t *out)
 {
 	nvmlDevice_t device = reading->devices[index];
 	*count = room;
@@ -213,7 +214,8 @@ static int by_pid(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static void processes_keep(const struct reading *reading, struct probe_gpu *gpu, nvmlProcessInfo_t *infos, uint32_t count)
+static void processes_keep(const struct reading *reading, struct probe_gpu *gpu, nvmlProcessInfo_t *infos,
+			   uint32_t count)
 {
 	qsort(infos, count, sizeof(*infos), by_pid);
 	gpu->processes_found = count;
@@ -237,8 +239,7 @@ static void processes_read(struct reading *reading, uint32_t index)
 		free(infos);
 		room = count + PROCESSES_ASK_MORE;
 		infos = calloc(room, sizeof(*infos));
-		code = infos == NULL ? (int32_t)NVML_ERROR_MEMORY
-				     : processes_ask(reading, index, room, &count, infos);
+		code = infos == NULL ? (int32_t)NVML_ERROR_MEMORY : processes_ask(reading, index, room, &count, infos);
 	}
 	if (code == NVML_SUCCESS && count <= room)
 		processes_keep(reading, gpu, infos, count);

@@ -25,7 +25,7 @@ bool host_read(const char *xml, const struct probe_pci *gpus, uint32_t gpu_count
 	out->gpu_count = gpu_count;
 	for (uint32_t i = 0; i < gpu_count; i++) {
 		hwloc_obj_t gpu = gpus[i].known ? hwloc_get_pcidev_by_busid(topology, gpus[i].domain, gpus[i].bus,
-									     gpus[i].device, 0)
+									    gpus[i].device, 0)
 						: NULL;
 		out->gpus[i] = gpus[i];
 		out->numa[i] = gpu == NULL ? PROBE_UNKNOWN : numa_of(topology, gpu);
@@ -123,7 +123,8 @@ static int32_t numa_of(hwloc_topology_t topology, hwloc_obj_t device)
 	int32_t found = PROBE_UNKNOWN;
 	if (host == NULL || host->nodeset == NULL)
 		return found;
-	for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != NULL;) {
+	for (hwloc_obj_t node = NULL;
+	     (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != NULL;) {
 		if (!hwloc_bitmap_isset(host->nodeset, node->os_index) || hwloc_bitmap_iszero(node->cpuset))
 			continue;
 		if (found != PROBE_UNKNOWN || node->os_index > INT32_MAX)

@@ -7,7 +7,8 @@
 static int32_t p2p_read(struct reading *reading, uint32_t a, uint32_t b, nvmlGpuP2PCapsIndex_t what)
 {
 	nvmlGpuP2PStatus_t status = NVML_P2P_STATUS_UNKNOWN;
-	int32_t code = ASK(reading, (int32_t)a, nvmlDeviceGetP2PStatus, reading->devices[a], reading->devices[b], what, &status);
+	int32_t code = ASK(reading, (int32_t)a, nvmlDeviceGetP2PStatus, reading->devices[a], reading->devices[b], what,
+			   &status);
 	if (code != NVML_SUCCESS)
 		return without(code);
 	if (status == NVML_P2P_STATUS_UNKNOWN)

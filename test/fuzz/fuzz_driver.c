@@ -29,24 +29,27 @@ static void write_file(const char *path, const void *data, size_t size)
 /* Two bytes of the input choose; the others are the driver's dice. */
 static void machine_write(const uint8_t *data, size_t size)
 {
-	static const char *const names[] = {"dgx-1v", "dgx-2", "dgx-a100", "dgx-h100", "gb200", "pcie-4", "mig", "busy"};
+	static const char *const names[] = {"dgx-1v", "dgx-2",  "dgx-a100", "dgx-h100",
+					    "gb200",  "pcie-4", "mig",      "busy"};
 	if (description[0] == '\0') {
 		snprintf(description, sizeof description, "build/nvml/fuzz.%d.machine", (int)getpid());
 		snprintf(bytes, sizeof bytes, "build/nvml/fuzz.%d.bytes", (int)getpid());
-		MUST(setenv("FROND_FAKE_NVML", description, 1) == 0 && setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1) == 0);
+		MUST(setenv("FROND_FAKE_NVML", description, 1) == 0 &&
+		     setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1) == 0);
 		MUST(atexit(clean_up) == 0);
 	}
 	write_file(bytes, data + 2, size - 2);
 	char text[256];
-	int len = snprintf(text, sizeof text, "include ../../test/nvml/machines/%s.machine\nbytes %s\n%s 40 0\n", names[data[0] % 8],
-			   bytes, data[1] % 2 == 0 ? "garbage" : "inject");
+	int len = snprintf(text, sizeof text, "include ../../test/nvml/machines/%s.machine\nbytes %s\n%s 40 0\n",
+			   names[data[0] % 8], bytes, data[1] % 2 == 0 ? "garbage" : "inject");
 	write_file(description, text, (size_t)len);
 }
 
 static void check_gpu(const struct probe_report *report, uint32_t i)
 {
 	const struct probe_gpu *gpu = &report->gpus[i];
-	MUST(gpu->index == i && memchr(gpu->uuid, 0, sizeof gpu->uuid) != NULL && memchr(gpu->model, 0, sizeof gpu->model) != NULL);
+	MUST(gpu->index == i && memchr(gpu->uuid, 0, sizeof gpu->uuid) != NULL &&
+	     memchr(gpu->model, 0, sizeof gpu->model) != NULL);
 	MUST(gpu->link_count <= (int32_t)PROBE_LINKS_MAX && gpu->slice_count <= (int32_t)PROBE_SLICES_MAX);
 	MUST(gpu->process_count <= (int32_t)PROBE_PROCESSES_MAX && gpu->utilization <= 100);
 	MUST(gpu->health != PROBE_HEALTH_UNKNOWN || gpu->reason[0] != '\0');
@@ -67,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (enum probe_depth depth = PROBE_ALL; depth <= PROBE_CHANGES; depth++) {
 		probe_read(probe, depth, &report);
 		MUST(report.state != PROBE_NO_LIBRARY && report.gpu_count <= PROBE_GPUS_MAX);
-		MUST(report.failure_count <= PROBE_FAILURES_MAX && memchr(report.driver, 0, sizeof report.driver) != NULL);
+		MUST(report.failure_count <= PROBE_FAILURES_MAX &&
+		     memchr(report.driver, 0, sizeof report.driver) != NULL);
 		MUST(report.state == PROBE_OK || report.reason[0] != '\0');
 		for (uint32_t i = 0; i < report.gpu_count; i++)
 			check_gpu(&report, i);

@@ -145,8 +145,8 @@ static bool nic_line(struct machine *machine, const struct line *line)
 
 static void link_add(struct machine *machine, uint32_t gpu, int32_t peer, uint32_t peer_link, uint32_t nvswitch)
 {
-	machine->gpus[gpu].links[machine->gpus[gpu].link_count++] =
-		(struct machine_link){.peer = peer, .peer_link = peer_link, .nvswitch = nvswitch, .up = true, .mbps = machine->link_mbps};
+	machine->gpus[gpu].links[machine->gpus[gpu].link_count++] = (struct machine_link){
+		.peer = peer, .peer_link = peer_link, .nvswitch = nvswitch, .up = true, .mbps = machine->link_mbps};
 }
 
 /* "join A B N": N links between two GPUs. */
@@ -238,7 +238,8 @@ static bool fabric_line(struct machine *machine, const struct line *line)
 		machine->cluster[i] = (uint8_t)byte;
 	}
 	machine->fabric = true;
-	return number(line->words[2], UINT32_MAX, &machine->clique) && number(line->words[3], 3, &machine->fabric_state) &&
+	return number(line->words[2], UINT32_MAX, &machine->clique) &&
+	       number(line->words[3], 3, &machine->fabric_state) &&
 	       number(line->words[4], 999, &machine->fabric_status);
 }
 
@@ -338,7 +339,8 @@ static bool line_read(struct machine *machine, const struct line *line, const ch
 	if (strcmp(key, "model") == 0)
 		return line->count > 1 && text(rest, machine->model, sizeof(machine->model));
 	if (strcmp(key, "uuid") == 0)
-		return line->count == 2 && strlen(words[1]) == 8 && text(words[1], machine->uuid, sizeof(machine->uuid));
+		return line->count == 2 && strlen(words[1]) == 8 &&
+		       text(words[1], machine->uuid, sizeof(machine->uuid));
 	if (strcmp(key, "cuda") == 0)
 		return line->count == 2 && number(words[1], 99999, &machine->cuda);
 	if (strcmp(key, "node") == 0)
@@ -348,7 +350,8 @@ static bool line_read(struct machine *machine, const struct line *line, const ch
 	if (strcmp(key, "gpus") == 0)
 		return line->count == 2 && number(words[1], MACHINE_GPUS_MAX, &machine->gpu_count);
 	if (strcmp(key, "capability") == 0)
-		return line->count == 3 && number(words[1], 99, &machine->major) && number(words[2], 9, &machine->minor);
+		return line->count == 3 && number(words[1], 99, &machine->major) &&
+		       number(words[2], 9, &machine->minor);
 	if (strcmp(key, "nvlink") == 0)
 		return line->count == 3 && number(words[1], 99, &machine->link_version) &&
 		       number(words[2], 1000000, &machine->link_mbps);

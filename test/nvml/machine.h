@@ -60,7 +60,7 @@ struct machine_nic {
 	struct machine_place place;
 };
 
-struct machine_rule { /* what a function does instead of answering */
+struct machine_rule {      /* what a function does instead of answering */
 	char function[64]; /* "all": every one but init and shutdown */
 	int32_t gpu;       /* -1: whichever */
 	uint32_t code;     /* 0: hangs until the line is gone */

@@ -75,7 +75,8 @@ static void test_dgx_a100_is_all_to_all_at_300_and_shares_its_nics_out(void)
 {
 	is_as_described("dgx-a100");
 	is_the_model("A100-SXM");
-	static const char *const rails[] = {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8"};
+	static const char *const rails[] = {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3",
+					    "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8"};
 	for (uint32_t i = 0; i < COUNT(rails); i++)
 		TEST_ASSERT_EQUAL_STRING(rails[i], report.nics[report.gpus[i].rail].name);
 }
@@ -434,11 +435,12 @@ static void test_over_a_limit_is_said(void)
 	rig_stop();
 
 	rig_start("dgx-2", "fail all any 999"); /* every call of every GPU fails: more kinds than the list holds */
-	machine_set("dgx-2", "fail nvmlDeviceGetUUID any 1\nfail nvmlDeviceGetName any 2\nfail nvmlDeviceGetPciInfo_v3 any 4\n"
-			     "fail nvmlDeviceGetMemoryInfo_v2 any 5\nfail nvmlDeviceGetUtilizationRates any 6\n"
-			     "fail nvmlDeviceGetComputeRunningProcesses_v3 any 8\nfail nvmlDeviceGetTotalEccErrors any 11\n"
-			     "fail nvmlDeviceGetFieldValues any 13\nfail nvmlDeviceGetMigMode any 14\n"
-			     "fail nvmlDeviceRegisterEvents any 17");
+	machine_set("dgx-2",
+		    "fail nvmlDeviceGetUUID any 1\nfail nvmlDeviceGetName any 2\nfail nvmlDeviceGetPciInfo_v3 any 4\n"
+		    "fail nvmlDeviceGetMemoryInfo_v2 any 5\nfail nvmlDeviceGetUtilizationRates any 6\n"
+		    "fail nvmlDeviceGetComputeRunningProcesses_v3 any 8\nfail nvmlDeviceGetTotalEccErrors any 11\n"
+		    "fail nvmlDeviceGetFieldValues any 13\nfail nvmlDeviceGetMigMode any 14\n"
+		    "fail nvmlDeviceRegisterEvents any 17");
 	probe_read(probe, PROBE_ALL, &report);
 	TEST_ASSERT_EQUAL_UINT32(PROBE_FAILURES_MAX, report.failure_count);
 	TEST_ASSERT_EQUAL_UINT32(160, report.failures_found);

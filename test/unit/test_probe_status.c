@@ -120,21 +120,28 @@ static void test_a_machine_becomes_its_object(void)
 	proc_put(12, "12:devices:/kubepods/besteffort/pod1a1b2c3d-0001-4000-8000-00000000beef/0a0b\n");
 	proc_put(13, "0::/kubepods.slice/kubepods-burstable-pod9a1b2c3d_0001_4000_8000_00000000beef.slice/x\n");
 	proc_put(14, "0::/user.slice/session-1.scope\n");
-	rig_start("pcie-4", "process 1 11 5\nprocess 1 12 6\nprocess 1 13 7\nprocess 1 14 8\nprocess 1 15 9\nutilization 1 40\n"
-			    "used 1 35\nlost 3");
+	rig_start("pcie-4",
+		  "process 1 11 5\nprocess 1 12 6\nprocess 1 13 7\nprocess 1 14 8\nprocess 1 15 9\nutilization 1 40\n"
+		  "used 1 35\nlost 3");
 	probe_read(probe, PROBE_ALL, &report);
 	char *text = written();
 	TEST_ASSERT_EQUAL_STRING(
 		"{\"total\":4,\"heartbeat\":\"2026-09-21T14:13:20Z\",\"devices\":["
-		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000000\",\"index\":0,\"model\":\"NVIDIA L40S\",\"memoryMiB\":46068,"
-		"\"health\":\"Healthy\",\"numaNode\":0,\"pciBusId\":\"00000000:17:00.0\",\"island\":0,\"bandwidthGBps\":0,"
+		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000000\",\"index\":0,\"model\":\"NVIDIA "
+		"L40S\",\"memoryMiB\":46068,"
+		"\"health\":\"Healthy\",\"numaNode\":0,\"pciBusId\":\"00000000:17:00.0\",\"island\":0,"
+		"\"bandwidthGBps\":0,"
 		"\"utilization\":0,\"memoryUsedMiB\":0},"
-		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000001\",\"index\":1,\"model\":\"NVIDIA L40S\",\"memoryMiB\":46068,"
-		"\"health\":\"Healthy\",\"numaNode\":0,\"pciBusId\":\"00000000:31:00.0\",\"island\":1,\"bandwidthGBps\":0,"
+		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000001\",\"index\":1,\"model\":\"NVIDIA "
+		"L40S\",\"memoryMiB\":46068,"
+		"\"health\":\"Healthy\",\"numaNode\":0,\"pciBusId\":\"00000000:31:00.0\",\"island\":1,"
+		"\"bandwidthGBps\":0,"
 		"\"utilization\":40,\"memoryUsedMiB\":35,\"inUseBy\":[\"1a1b2c3d-0001-4000-8000-00000000beef\","
 		"\"9a1b2c3d-0001-4000-8000-00000000beef\"]},"
-		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000002\",\"index\":2,\"model\":\"NVIDIA L40S\",\"memoryMiB\":46068,"
-		"\"health\":\"Healthy\",\"numaNode\":1,\"pciBusId\":\"00000000:B1:00.0\",\"island\":2,\"bandwidthGBps\":0,"
+		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000002\",\"index\":2,\"model\":\"NVIDIA "
+		"L40S\",\"memoryMiB\":46068,"
+		"\"health\":\"Healthy\",\"numaNode\":1,\"pciBusId\":\"00000000:B1:00.0\",\"island\":2,"
+		"\"bandwidthGBps\":0,"
 		"\"utilization\":0,\"memoryUsedMiB\":0},"
 		"{\"id\":\"unknown-3\",\"index\":3,\"health\":\"Unhealthy\",\"island\":3}]}",
 		text);
@@ -147,17 +154,19 @@ static void test_links_and_slices_are_written(void)
 	rig_start("dgx-1v", "");
 	probe_read(probe, PROBE_ALL, &report);
 	char *text = written();
-	TEST_ASSERT_NOT_NULL(strstr(text, "\"island\":0,\"bandwidthGBps\":150,\"links\":[{\"peer\":1,\"kind\":\"NVLink\","
-					  "\"bandwidthGBps\":25},{\"peer\":2,\"kind\":\"NVLink\",\"bandwidthGBps\":25},{\"peer\":3,"
-					  "\"kind\":\"NVLink\",\"bandwidthGBps\":50},{\"peer\":4,\"kind\":\"NVLink\","
-					  "\"bandwidthGBps\":50}],\"utilization\""));
+	TEST_ASSERT_NOT_NULL(
+		strstr(text, "\"island\":0,\"bandwidthGBps\":150,\"links\":[{\"peer\":1,\"kind\":\"NVLink\","
+			     "\"bandwidthGBps\":25},{\"peer\":2,\"kind\":\"NVLink\",\"bandwidthGBps\":25},{\"peer\":3,"
+			     "\"kind\":\"NVLink\",\"bandwidthGBps\":50},{\"peer\":4,\"kind\":\"NVLink\","
+			     "\"bandwidthGBps\":50}],\"utilization\""));
 	free(text);
 	rig_stop();
 	rig_start("mig", "");
 	probe_read(probe, PROBE_ALL, &report);
 	text = written();
-	TEST_ASSERT_NOT_NULL(strstr(text, "\"mig\":[{\"id\":\"MIG-1a5b7c07-0000-5000-8000-000000000100\",\"profile\":\"3g.20gb\"},"
-					  "{\"id\":\"MIG-1a5b7c07-0000-5000-8000-000000000101\",\"profile\":\"3g.20gb\"}]"));
+	TEST_ASSERT_NOT_NULL(
+		strstr(text, "\"mig\":[{\"id\":\"MIG-1a5b7c07-0000-5000-8000-000000000100\",\"profile\":\"3g.20gb\"},"
+			     "{\"id\":\"MIG-1a5b7c07-0000-5000-8000-000000000101\",\"profile\":\"3g.20gb\"}]"));
 	TEST_ASSERT_NOT_NULL(strstr(text, "{\"peer\":7,\"kind\":\"NVSwitch\",\"bandwidthGBps\":300}]"));
 	free(text);
 }
@@ -176,10 +185,12 @@ static void test_a_node_without_a_driver_has_no_devices(void)
 static void test_every_field_is_read(void)
 {
 	accepted("{\"total\": 2, \"heartbeat\": \"2024-02-29T23:59:59Z\", \"devices\": ["
-		 "{\"id\": \"GPU-1\", \"index\": 0, \"model\": \"X\", \"memoryMiB\": 16777216, \"health\": \"Unhealthy\", \"numaNode\": 255,"
+		 "{\"id\": \"GPU-1\", \"index\": 0, \"model\": \"X\", \"memoryMiB\": 16777216, \"health\": "
+		 "\"Unhealthy\", \"numaNode\": 255,"
 		 " \"pciBusId\": \"0000:0a:1f.7\", \"island\": 4, \"bandwidthGBps\": 1000000,"
 		 " \"links\": [{\"peer\": 1, \"kind\": \"XGMI\", \"bandwidthGBps\": 65535}],"
-		 " \"mig\": [{\"id\": \"MIG-1\", \"profile\": \"1g.5gb\"}, {\"id\": \"MIG-2\", \"profile\": \"1g.5gb\"}],"
+		 " \"mig\": [{\"id\": \"MIG-1\", \"profile\": \"1g.5gb\"}, {\"id\": \"MIG-2\", \"profile\": "
+		 "\"1g.5gb\"}],"
 		 " \"utilization\": 100, \"memoryUsedMiB\": 3, \"inUseBy\": [\"a/b\", \"c\"]},"
 		 "{\"id\": \"GPU-2\", \"index\": 1, \"health\": \"Unknown\", \"island\": 4,"
 		 " \"links\": [{\"peer\": 0, \"bandwidthGBps\": 65535}]}]}");
@@ -227,7 +238,8 @@ static void test_what_is_not_a_status_is_refused(void)
 	refused("{\"total\": 1, \"devices\": [{\"id\": \"a\", \"index\": 1, \"health\": \"Healthy\"}]}",
 		"status.devices[0].index: is 1; indices must be 0 to n - 1 in order");
 	refused("{\"total\": 1, \"devices\": [{\"id\": \"-a\", \"index\": 0, \"health\": \"Healthy\"}]}",
-		"status.devices[0].id: must be at most 128 letters, digits, \"-\", \".\" and \"_\" with a letter or digit at both "
+		"status.devices[0].id: must be at most 128 letters, digits, \"-\", \".\" and \"_\" with a letter or "
+		"digit at both "
 		"ends, got \"-a\"");
 }
 
@@ -250,7 +262,8 @@ static void test_times_are_whole_seconds_in_utc(void)
 	for (uint32_t i = 0; i < COUNT(bad); i++) {
 		char json[128], sentence[160];
 		snprintf(json, sizeof(json), "{\"total\": 0, \"heartbeat\": \"%s\"}", bad[i]);
-		snprintf(sentence, sizeof(sentence), "status.heartbeat: must be a time like 2026-01-31T23:59:59Z, got \"%s\"", bad[i]);
+		snprintf(sentence, sizeof(sentence),
+			 "status.heartbeat: must be a time like 2026-01-31T23:59:59Z, got \"%s\"", bad[i]);
 		refused(json, sentence);
 	}
 	accepted("{\"total\": 0, \"heartbeat\": \"1970-01-01T00:00:00Z\"}");
@@ -265,18 +278,27 @@ static void test_fields_of_a_device_have_their_limits(void)
 		const char *fields, *sentence;
 	} bad[] = {
 		{"\"rail\": 1", "status.devices[0].rail: is not a known field"},
-		{"\"memoryMiB\": 16777217", "status.devices[0].memoryMiB: must be a whole number between 0 and 16777216, got 16777217"},
-		{"\"memoryUsedMiB\": -1", "status.devices[0].memoryUsedMiB: must be a whole number between 0 and 16777216, got -1"},
-		{"\"utilization\": 100.5", "status.devices[0].utilization: must be a whole number between 0 and 100, got 100.5"},
+		{"\"memoryMiB\": 16777217",
+		 "status.devices[0].memoryMiB: must be a whole number between 0 and 16777216, got 16777217"},
+		{"\"memoryUsedMiB\": -1",
+		 "status.devices[0].memoryUsedMiB: must be a whole number between 0 and 16777216, got -1"},
+		{"\"utilization\": 100.5",
+		 "status.devices[0].utilization: must be a whole number between 0 and 100, got 100.5"},
 		{"\"numaNode\": 256", "status.devices[0].numaNode: must be a whole number between 0 and 255, got 256"},
 		{"\"island\": 16", "status.devices[0].island: must be a whole number between 0 and 15, got 16"},
-		{"\"bandwidthGBps\": \"1\"", "status.devices[0].bandwidthGBps: must be a whole number between 0 and 1000000, got \"1\""},
+		{"\"bandwidthGBps\": \"1\"",
+		 "status.devices[0].bandwidthGBps: must be a whole number between 0 and 1000000, got \"1\""},
 		{"\"model\": \"\"", "status.devices[0].model: must be at most 128 printable characters, got \"\""},
-		{"\"model\": \"a\\nb\"", "status.devices[0].model: must be at most 128 printable characters, got \"a?b\""},
-		{"\"pciBusId\": \"000:00:00.0\"", "status.devices[0].pciBusId: must be like 00000000:1B:00.0, got \"000:00:00.0\""},
-		{"\"pciBusId\": \"0000:00:00.8\"", "status.devices[0].pciBusId: must be like 00000000:1B:00.0, got \"0000:00:00.8\""},
-		{"\"pciBusId\": \"0000:00:00\"", "status.devices[0].pciBusId: must be like 00000000:1B:00.0, got \"0000:00:00\""},
-		{"\"links\": [{\"peer\": 0, \"bandwidthGBps\": 1}]", "status.devices[0].links[0].peer: 0 is the device itself"},
+		{"\"model\": \"a\\nb\"",
+		 "status.devices[0].model: must be at most 128 printable characters, got \"a?b\""},
+		{"\"pciBusId\": \"000:00:00.0\"",
+		 "status.devices[0].pciBusId: must be like 00000000:1B:00.0, got \"000:00:00.0\""},
+		{"\"pciBusId\": \"0000:00:00.8\"",
+		 "status.devices[0].pciBusId: must be like 00000000:1B:00.0, got \"0000:00:00.8\""},
+		{"\"pciBusId\": \"0000:00:00\"",
+		 "status.devices[0].pciBusId: must be like 00000000:1B:00.0, got \"0000:00:00\""},
+		{"\"links\": [{\"peer\": 0, \"bandwidthGBps\": 1}]",
+		 "status.devices[0].links[0].peer: 0 is the device itself"},
 		{"\"links\": [{\"peer\": 1, \"bandwidthGBps\": 1}]", "status.devices[0].links[0].peer: 1 is no device"},
 		{"\"links\": [{\"bandwidthGBps\": 1}]", "status.devices[0].links[0].peer: is missing"},
 		{"\"links\": [{\"peer\": 1}]", "status.devices[0].links[0].bandwidthGBps: is missing"},
@@ -293,9 +315,12 @@ static void test_fields_of_a_device_have_their_limits(void)
 		{"\"inUseBy\": [3]", "status.devices[0].inUseBy[0]: must be the UID of a pod or namespace/name"},
 		{"\"inUseBy\": [\"A\"]", "status.devices[0].inUseBy[0]: must be the UID of a pod or namespace/name"},
 		{"\"inUseBy\": [\"a/\"]", "status.devices[0].inUseBy[0]: must be the UID of a pod or namespace/name"},
-		{"\"inUseBy\": [\"a/b/c\"]", "status.devices[0].inUseBy[0]: must be the UID of a pod or namespace/name"},
-		{"\"inUseBy\": [\"b\", \"a\"]", "status.devices[0].inUseBy[1]: must come after the entry before it, and once"},
-		{"\"inUseBy\": [\"a\", \"a\"]", "status.devices[0].inUseBy[1]: must come after the entry before it, and once"},
+		{"\"inUseBy\": [\"a/b/c\"]",
+		 "status.devices[0].inUseBy[0]: must be the UID of a pod or namespace/name"},
+		{"\"inUseBy\": [\"b\", \"a\"]",
+		 "status.devices[0].inUseBy[1]: must come after the entry before it, and once"},
+		{"\"inUseBy\": [\"a\", \"a\"]",
+		 "status.devices[0].inUseBy[1]: must come after the entry before it, and once"},
 	};
 	for (uint32_t i = 0; i < COUNT(bad); i++)
 		refused(device(bad[i].fields), bad[i].sentence);
@@ -307,7 +332,8 @@ static void test_a_status_that_contradicts_itself_is_refused(void)
 {
 	refused(pair(", \"links\": [{\"peer\": 1, \"bandwidthGBps\": 25}]", ""),
 		"status.devices[0].links[0].bandwidthGBps: is 25, but device 1 says 0");
-	refused(pair(", \"links\": [{\"peer\": 1, \"bandwidthGBps\": 25}]", ", \"links\": [{\"peer\": 0, \"bandwidthGBps\": 50}]"),
+	refused(pair(", \"links\": [{\"peer\": 1, \"bandwidthGBps\": 25}]",
+		     ", \"links\": [{\"peer\": 0, \"bandwidthGBps\": 50}]"),
 		"status.devices[0].links[0].bandwidthGBps: is 25, but device 1 says 50");
 	refused(pair(", \"island\": 0", ", \"island\": 0"),
 		"status.devices[1].island: is 0 as device 0 has 0, but links do not join the two");
@@ -317,7 +343,8 @@ static void test_a_status_that_contradicts_itself_is_refused(void)
 	accepted(pair(", \"island\": 3, \"links\": [{\"peer\": 1, \"bandwidthGBps\": 25}]",
 		      ", \"island\": 3, \"links\": [{\"peer\": 0, \"bandwidthGBps\": 25}]"));
 	accepted(pair(", \"island\": 3", ""));
-	refused("{\"total\": 2, \"devices\": [{\"id\": \"a\", \"index\": 0, \"health\": \"Healthy\"}, {\"id\": \"a\", \"index\": 1, "
+	refused("{\"total\": 2, \"devices\": [{\"id\": \"a\", \"index\": 0, \"health\": \"Healthy\"}, {\"id\": \"a\", "
+		"\"index\": 1, "
 		"\"health\": \"Healthy\"}]}",
 		"status.devices[1].id: is also the id of device 0");
 }
@@ -329,8 +356,8 @@ static void test_lists_end_at_their_limits(void)
 		uint32_t used = (uint32_t)snprintf(json, sizeof(json), "{\"total\": 16, \"devices\": [");
 		for (uint32_t i = 0; i < count; i++)
 			used += (uint32_t)snprintf(json + used, sizeof(json) - used,
-						   "%s{\"id\": \"g%u\", \"index\": %u, \"health\": \"Healthy\"}", i == 0 ? "" : ", ", i,
-						   i % 16);
+						   "%s{\"id\": \"g%u\", \"index\": %u, \"health\": \"Healthy\"}",
+						   i == 0 ? "" : ", ", i, i % 16);
 		snprintf(json + used, sizeof(json) - used, "]}");
 		if (count == 16)
 			accepted(json);
@@ -341,7 +368,8 @@ static void test_lists_end_at_their_limits(void)
 		static char fields[4096];
 		uint32_t used = (uint32_t)snprintf(fields, sizeof(fields), "\"inUseBy\": [");
 		for (uint32_t i = 0; i < count; i++)
-			used += (uint32_t)snprintf(fields + used, sizeof(fields) - used, "%s\"p%03u\"", i == 0 ? "" : ", ", i);
+			used += (uint32_t)snprintf(fields + used, sizeof(fields) - used, "%s\"p%03u\"",
+						   i == 0 ? "" : ", ", i);
 		snprintf(fields + used, sizeof(fields) - used, "]");
 		if (count == 64)
 			accepted(device(fields));
@@ -357,13 +385,16 @@ static void test_the_pod_of_a_control_group(void)
 	static const struct {
 		const char *text, *pod;
 	} cases[] = {
-		{"0::/kubepods/burstable/pod4cf8db2d-06c0-7d70-1a51-e59b25b2c16c/abc", "4cf8db2d-06c0-7d70-1a51-e59b25b2c16c"},
+		{"0::/kubepods/burstable/pod4cf8db2d-06c0-7d70-1a51-e59b25b2c16c/abc",
+		 "4cf8db2d-06c0-7d70-1a51-e59b25b2c16c"},
 		{"0::/kubepods/pod4CF8DB2D-06c0-7d70-1a51-e59b25b2c16c", "4cf8db2d-06c0-7d70-1a51-e59b25b2c16c"},
 		{"0::/kubepods.slice/kubepods-pod4cf8db2d_06c0_7d70_1a51_e59b25b2c16c.slice/cri-o-1.scope",
 		 "4cf8db2d-06c0-7d70-1a51-e59b25b2c16c"},
-		{"0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod4cf8db2d_06c0_7d70_1a51_e59b25b2c16c.slice",
+		{"0::/kubelet.slice/kubelet-kubepods.slice/"
+		 "kubelet-kubepods-pod4cf8db2d_06c0_7d70_1a51_e59b25b2c16c.slice",
 		 "4cf8db2d-06c0-7d70-1a51-e59b25b2c16c"},
-		{"0::/kubepods/podd1c8e9a0b1c2d3e4f5061728394a5b6c/x", "d1c8e9a0b1c2d3e4f5061728394a5b6c"}, /* a static pod */
+		{"0::/kubepods/podd1c8e9a0b1c2d3e4f5061728394a5b6c/x",
+		 "d1c8e9a0b1c2d3e4f5061728394a5b6c"}, /* a static pod */
 		{"0::/podman/pod4cf8db2d-06c0-7d70-1a51-e59b25b2c16c", ""},
 		{"0::/kubepods/burstable/pod4cf8db2d-06c0", ""},
 		{"0::/kubepods/burstable/pod4cf8db2d-06c0-7d70-1a51-e59b25b2c16cc", ""},
