@@ -154,13 +154,14 @@ static void link_where(struct reading *reading, uint32_t index, uint32_t at)
 /* A link that was up and is up leads where it led. */
 static bool link_recall(const struct reading *reading, uint32_t index, uint32_t at, struct probe_link *link)
 {
-	if (reading->before == NULL || index >= reading->before->gpu_count)
+	if (reading->before == NULL)
 		return false;
-	const struct probe_gpu *gpu = &reading->report->gpus[index], *before = &reading->before->gpus[index];
+	const struct probe_gpu *before = &reading->before->gpus[index];
 	const struct probe_link *known = &before->links[at];
-	if (strcmp(gpu->uuid, before->uuid) != 0 || gpu->uuid[0] == '\0' || before->link_count <= (int32_t)at ||
-	    known->up != 1 || known->remote == PROBE_REMOTE_UNKNOWN || known->version < 0 ||
-	    (known->remote == PROBE_REMOTE_GPU && known->peer < 0))
+	if (!same_gpu(reading, index) || before->link_count <= (int32_t)at || known->up != 1 ||
+	    known->remote == PROBE_REMOTE_UNKNOWN || known->version < 0)
+		return false;
+	if (known->remote == PROBE_REMOTE_GPU && (known->peer < 0 || !same_gpu(reading, (uint32_t)known->peer)))
 		return false;
 	link->version = known->version;
 	link->remote = known->remote;

@@ -5,7 +5,8 @@
  * clock, and decides nothing about placement.
  *
  * A missing library, a missing driver, a dead GPU and a call that fails are answers, not errors: the report says what is
- * known, what is not, and which call answered what.
+ * known, what is not, and which call answered what. A report whose state is not PROBE_OK has no GPUs because nobody could
+ * be asked, not because there are none: who publishes reports must tell the two apart.
  *
  * Threads. There are no globals: probes are independent, each used by one thread at a time. A call into a sick driver may
  * never come back, and nothing here can end it. So the caller reads on a thread of its own, watches it, and on a hang leaves
