@@ -163,8 +163,15 @@ void gpu_identify(struct reading *reading, uint32_t index, struct gpu_session *s
 	if (reading->opened[index]) {
 		nvmlDevice_t device = reading->devices[index];
 		uuid_read(reading, index, device);
-		pci_read(reading, index, device);
-		model_read(reading, index, device);
+		const struct probe_gpu *before =
+			reading->before != NULL && same_gpu(reading, index) ? &reading->before->gpus[index] : NULL;
+		if (before != NULL && before->pci.known && before->model[0] != '\0') {
+			reading->report->gpus[index].pci = before->pci;
+			memcpy(reading->report->gpus[index].model, before->model, sizeof(before->model));
+		} else {
+			pci_read(reading, index, device);
+			model_read(reading, index, device);
+		}
 		memory_read(reading, index, device);
 	}
 	identity_recall(reading->report, index, &session->identity);

@@ -138,7 +138,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t
 	if (call.code == NVML_SUCCESS) {
 		memcpy(info->clusterUuid, call.machine->cluster, sizeof(info->clusterUuid));
 		info->status = (nvmlReturn_t)call.machine->fabric_status;
-		info->cliqueId = call.machine->clique;
+		info->cliqueId = call.machine->clique + call.gpu->clique_elsewhere;
 		info->state = (nvmlGpuFabricState_t)call.machine->fabric_state;
 	}
 	return leave(&call, info, sizeof(*info));
@@ -155,7 +155,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV
 	if (call.code == NVML_SUCCESS) {
 		memcpy(info->clusterUuid, call.machine->cluster, sizeof(info->clusterUuid));
 		info->status = (nvmlReturn_t)call.machine->fabric_status;
-		info->cliqueId = call.machine->clique;
+		info->cliqueId = call.machine->clique + call.gpu->clique_elsewhere;
 		info->state = (nvmlGpuFabricState_t)call.machine->fabric_state;
 		info->healthMask = 0;
 		if (third)

@@ -68,7 +68,9 @@ static bool include(const char *from, const char *name, uint32_t depth, struct m
 
 void machine_uuid(const struct machine *machine, uint32_t gpu, char out[48])
 {
-	snprintf(out, 48, "GPU-%s-%04x-4000-8000-0000000000%02x", machine->uuid, machine->node & 0xffffu, gpu & 0xffu);
+	uint32_t shown = machine->gpus[gpu].twin > 0 ? machine->gpus[gpu].twin - 1 : gpu;
+	snprintf(out, 48, "GPU-%s-%04x-4000-8000-0000000000%02x", machine->uuid, machine->node & 0xffffu,
+		 shown & 0xffu);
 }
 
 void machine_mig_uuid(const struct machine *machine, uint32_t gpu, uint32_t instance, char out[48])
@@ -295,6 +297,14 @@ static bool value_line(struct machine *machine, const struct line *line)
 		gpu->used_mib = value;
 	else if (strcmp(key, "ecc") == 0)
 		gpu->ecc_errors = value;
+	else if (strcmp(key, "clique") == 0)
+		gpu->clique_elsewhere = value;
+	else if (strcmp(key, "mig-mode") == 0)
+		gpu->mig_odd = value;
+	else if (strcmp(key, "same-uuid") == 0 && value < machine->gpu_count)
+		gpu->twin = value + 1;
+	else if (strcmp(key, "same-bus") == 0 && value < machine->gpu_count)
+		gpu->place = machine->gpus[value].place;
 	else if (strcmp(key, "xid") == 0 && gpu->xid_count < MACHINE_XIDS_MAX)
 		gpu->xids[gpu->xid_count++] = value;
 	else

@@ -53,6 +53,9 @@ struct machine_gpu {
 	uint32_t xids[MACHINE_XIDS_MAX];
 	uint32_t utilization;
 	uint64_t used_mib, ecc_errors;
+	uint32_t twin;             /* shows the UUID of GPU twin - 1; 0: its own */
+	uint32_t mig_odd;          /* a mode that there is not; 0: none */
+	uint32_t clique_elsewhere; /* added to the machine's */
 };
 
 struct machine_nic {

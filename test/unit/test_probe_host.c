@@ -142,6 +142,38 @@ static void test_a_gpu_that_hangs_above_all_nodes_is_nearest_to_none(void)
 	TEST_ASSERT_EQUAL_INT(PROBE_UNKNOWN, host.numa[0]);
 }
 
+/* Memory that all share beside the memory of each package: the nearer one counts, whatever its number. */
+static void test_the_memory_of_the_package_is_nearer_than_that_of_the_machine(void)
+{
+	put("<?xml version=\"1.0\" encoding=\"UTF-8\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology "
+	    "version=\"2.0\">"
+	    "<object type=\"Machine\" os_index=\"0\" cpuset=\"0x3\" complete_cpuset=\"0x3\" allowed_cpuset=\"0x3\" "
+	    "nodeset=\"0x7\" "
+	    "complete_nodeset=\"0x7\" allowed_nodeset=\"0x7\" gp_index=\"1\">"
+	    "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x3\" complete_cpuset=\"0x3\" nodeset=\"0x1\" "
+	    "complete_nodeset=\"0x1\" gp_index=\"2\" local_memory=\"1\"/>");
+	for (uint32_t i = 0; i < 2; i++) {
+		put("<object type=\"Package\" os_index=\"%u\" cpuset=\"0x%x\" complete_cpuset=\"0x%x\" "
+		    "nodeset=\"0x%x\" "
+		    "complete_nodeset=\"0x%x\" gp_index=\"%u\">",
+		    i, 1u << i, 1u << i, 1u | 2u << i, 1u | 2u << i, next_id++);
+		put("<object type=\"NUMANode\" os_index=\"%u\" cpuset=\"0x%x\" complete_cpuset=\"0x%x\" "
+		    "nodeset=\"0x%x\" "
+		    "complete_nodeset=\"0x%x\" gp_index=\"%u\" local_memory=\"1\"/>",
+		    i + 1, 1u << i, 1u << i, 2u << i, 2u << i, next_id++);
+		put("<object type=\"PU\" os_index=\"%u\" cpuset=\"0x%x\" complete_cpuset=\"0x%x\" nodeset=\"0x%x\" "
+		    "complete_nodeset=\"0x%x\" gp_index=\"%u\"/>",
+		    i, 1u << i, 1u << i, 1u | 2u << i, 1u | 2u << i, next_id++);
+		if (i == 0)
+			end(1);
+	}
+	put("<object type=\"Bridge\" gp_index=\"7\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[00-ff]\">");
+	gpu(1);
+	end(1);
+	TEST_ASSERT_TRUE(read_gpu(1));
+	TEST_ASSERT_EQUAL_INT(2, host.numa[0]);
+}
+
 static void test_a_gpu_that_hwloc_does_not_see_is_nowhere(void)
 {
 	begin();
@@ -247,6 +279,7 @@ int main(void)
 	UNITY_BEGIN();
 	RUN_TEST(test_memory_beside_that_of_the_processors_is_not_where_a_gpu_is);
 	RUN_TEST(test_a_gpu_that_hangs_above_all_nodes_is_nearest_to_none);
+	RUN_TEST(test_the_memory_of_the_package_is_nearer_than_that_of_the_machine);
 	RUN_TEST(test_a_gpu_that_hwloc_does_not_see_is_nowhere);
 	RUN_TEST(test_switches_below_switches_are_further_than_one);
 	RUN_TEST(test_only_nics_that_do_rdma_are_rails_where_there_are_any);
