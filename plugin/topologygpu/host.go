@@ -55,6 +55,7 @@ type cluster struct {
 	leading       func() bool
 	sources       *sources // what pods refer to
 	report        *reporter
+	ended         *endedPods // nil in tests that tell of them themselves
 
 	ctx      context.Context // of the scheduler: ends all that we have started
 	first    fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
@@ -176,7 +177,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 
 	core := handle.SharedInformerFactory().Core().V1()
 	observer := &observer{cluster: c, logger: logger}
-	settled, runReports, err := c.prepareReports(logger, handle.KubeConfig())
+	settled, runReports, err := c.prepareReports(logger, handle)
 	if err != nil {
 		return err
 	}

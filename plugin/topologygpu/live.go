@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/frond-scheduler/frond/plugin/liveconfig"
 	"github.com/frond-scheduler/frond/plugin/status"
@@ -25,15 +26,18 @@ const (
 )
 
 // prepareReports makes the reporter and the watcher of live configuration; run starts both.
-func (c *cluster) prepareReports(logger klog.Logger, config *rest.Config) (settled func() bool, run func(context.Context), err error) {
-	config = rest.CopyConfig(config)
+func (c *cluster) prepareReports(logger klog.Logger, handle fwk.Handle) (settled func() bool, run func(context.Context), err error) {
+	config := rest.CopyConfig(handle.KubeConfig())
 	config.QPS, config.Burst = statusQPS, statusBurst
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for status and live configuration: %w", err)
 	}
 	writer := status.New(client, c.now)
-	c.report = newReporter(c, writer)
+	if c.ended, err = newEndedPods(c, handle.ClientSet()); err != nil {
+		return nil, nil, err
+	}
+	c.report = newReporter(c, writer, func() bool { return c.synced() && c.ended.synced() })
 	watcher, err := liveconfig.New(client, func(spec []byte) error { return c.configure(logger, spec) }, c.report.config)
 	if err != nil {
 		return nil, nil, err
@@ -41,6 +45,7 @@ func (c *cluster) prepareReports(logger klog.Logger, config *rest.Config) (settl
 	return watcher.Settled, func(ctx context.Context) {
 		go writer.Run(ctx, statusWriters)
 		go c.report.run(ctx)
+		go c.ended.run(ctx)
 		go watcher.Run(ctx)
 	}, nil
 }

@@ -67,7 +67,7 @@ func (o *observer) PodGone(pod *v1.Pod) {
 		rejected = append(rejected, o.ownerGone(pod.UID)...)
 	}
 	o.sources.mu.Unlock()
-	o.report.podGone(pod)
+	o.report.podGone(pod.UID)
 	o.reject(rejected, reasonLeft)
 }
 
@@ -94,6 +94,9 @@ func (o *observer) objectSet(object any) {
 		if o.sources.claims.Set(now) { // our own status is no news to its pods
 			rejected = o.readAnew(claimSources([]types.NamespacedName{name}))
 			o.report.claimTouched(name)
+			if o.ended != nil && now.GangRef != "" {
+				o.ended.claimSet(name)
+			}
 		}
 	}
 	o.sources.mu.Unlock()

@@ -97,8 +97,8 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 }
 
 // gone asks the informer's store.
-func (c *cluster) gone(name types.NamespacedName, uid types.UID) bool {
-	live, err := c.first.SharedInformerFactory().Core().V1().Pods().Lister().Pods(name.Namespace).Get(name.Name)
+func (p *Plugin) gone(name types.NamespacedName, uid types.UID) bool {
+	live, err := p.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(name.Namespace).Get(name.Name)
 	return err != nil || live.UID != uid
 }
 

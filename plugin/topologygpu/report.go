@@ -19,6 +19,9 @@ import (
 // reportPause is how long changes are gathered: those of a gang come in a row.
 const reportPause = 50 * time.Millisecond
 
+// endedPatience is how long a pod that vanished may take to turn up among those that have ended.
+const endedPatience = time.Second
+
 // teller has states written; plugin/status does.
 type teller interface {
 	Claim(status.ClaimState)
@@ -34,12 +37,14 @@ type reporter struct {
 	cluster *cluster
 	out     teller
 	signal  chan struct{}
+	synced  func() bool // everything that was there at the start has been seen
 
 	mu      sync.Mutex
 	pods    map[types.UID]*reported // those with a claim or in a PodGroup, ended ones included while they are there
 	members map[workload.GangID]map[types.UID]*reported
 	groups  map[workload.GangID]*workload.Group
 	configs map[configKey]status.ConfigState
+	leaving map[types.UID]time.Time // since when: pods of a PodGroup that have ended or were deleted
 	marks   marks
 
 	// Of the goroutine of run.
@@ -70,6 +75,8 @@ const (
 	podFailed
 )
 
+func (p podPhase) ended() bool { return p >= podSucceeded }
+
 type configKey struct {
 	resource schema.GroupVersionResource
 	name     string
@@ -86,9 +93,9 @@ func newMarks() marks {
 	return marks{claims: map[types.NamespacedName]bool{}, groups: map[workload.GangID]bool{}, configs: map[configKey]bool{}}
 }
 
-func newReporter(c *cluster, out teller) *reporter {
+func newReporter(c *cluster, out teller, synced func() bool) *reporter {
 	return &reporter{
-		cluster: c, out: out, signal: make(chan struct{}, 1), marks: newMarks(),
+		cluster: c, out: out, synced: synced, signal: make(chan struct{}, 1), marks: newMarks(), leaving: map[types.UID]time.Time{},
 		pods: map[types.UID]*reported{}, members: map[workload.GangID]map[types.UID]*reported{},
 		groups: map[workload.GangID]*workload.Group{}, configs: map[configKey]status.ConfigState{},
 		toldClaims: map[types.NamespacedName]toldClaim{}, toldGroups: map[workload.GangID]toldGroup{},
@@ -120,35 +127,70 @@ func (r *reporter) podSeen(pod *v1.Pod, class workload.Class) {
 		r.mark(p)
 	}
 	r.join(pod.UID, p, gang)
-	p.claim, p.phase = claim, phaseOf(pod)
+	p.claim = claim
+	if !p.phase.ended() { // the two informers are not in step
+		p.phase = phaseOf(pod)
+		delete(r.leaving, pod.UID)
+	}
 	r.mark(p)
 }
 
-// podGone: a pod has ended or was deleted. One that has ended counts for its group for as long as it is there.
-func (r *reporter) podGone(pod *v1.Pod) {
-	ended := (pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed) && !r.cluster.gone(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID)
-	class := workload.Class{}
-	if ended {
-		class = r.cluster.reader.Classify(pod)
+// podGone: a pod was deleted or has ended, the scheduler's informer does not say which. It counts for its group as it did
+// until that is known.
+func (r *reporter) podGone(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pods[uid]
+	if p == nil {
+		return
 	}
+	r.mark(p)
+	p.claim = types.NamespacedName{} // it uses it no more
+	switch {
+	case p.gang.Kind != workload.KindPodGroup:
+		r.drop(uid, p)
+	case !p.phase.ended():
+		r.leaving[uid] = r.cluster.now()
+	}
+}
+
+// podEnded: a pod has ended and is there.
+func (r *reporter) podEnded(pod *v1.Pod) {
+	class := r.cluster.reader.Classify(pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.pods[pod.UID]
-	if p == nil && class.Kind == workload.Member && class.Gang.Kind == workload.KindPodGroup { // it had ended before this process began
+	if p == nil {
+		if class.Kind != workload.Member || class.Gang.Kind != workload.KindPodGroup {
+			return
+		}
 		p = &reported{name: pod.Name, owner: controllerOf(pod)}
 		r.pods[pod.UID] = p
 		r.join(pod.UID, p, class.Gang)
 	}
-	if p == nil {
-		return
-	}
-	if !ended || p.gang.Kind != workload.KindPodGroup {
-		r.drop(pod.UID, p)
-		return
-	}
+	delete(r.leaving, pod.UID)
 	p.phase = phaseOf(pod)
 	r.mark(p)
-	p.claim = types.NamespacedName{} // it uses it no more
+}
+
+// podDeleted: a pod that had ended is gone.
+func (r *reporter) podDeleted(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pods[uid]; p != nil {
+		r.drop(uid, p)
+	}
+}
+
+// forget takes out who went away and has not turned up among those that have ended.
+func (r *reporter) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, since := range r.leaving {
+		if r.cluster.now().Sub(since) >= endedPatience {
+			r.drop(uid, r.pods[uid])
+		}
+	}
 }
 
 // podTold: a pod was told why it has no place; "": it has one.
@@ -262,6 +304,7 @@ func (r *reporter) drop(uid types.UID, p *reported) {
 	r.mark(p)
 	r.leave(uid, p)
 	delete(r.pods, uid)
+	delete(r.leaving, uid)
 }
 
 func (r *reporter) mark(p *reported) {
@@ -305,9 +348,10 @@ func (r *reporter) run(ctx context.Context) {
 
 // round tells what is marked. Before all pods have been seen a claim looks unused that is not.
 func (r *reporter) round() {
-	if !r.cluster.synced() {
+	if !r.synced() {
 		return
 	}
+	r.forget()
 	if !r.cluster.leading() {
 		r.led = false
 		r.take()
