@@ -4,11 +4,13 @@ package topologygpu
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -401,6 +403,16 @@ func (r *reporter) markAll() {
 	for key := range r.configs {
 		r.marks.configs[key] = true
 	}
+}
+
+// foreign says whether pods of other schedulers are what somebody means: another Frond with profiles of its own may serve
+// them, and what it has written stays.
+func (r *reporter) foreign(namespace string, means func(*v1.Pod) bool) bool {
+	pods, err := r.cluster.first.SharedInformerFactory().Core().V1().Pods().Lister().Pods(namespace).List(labels.Everything())
+	return err == nil && slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
+		_, ours := r.cluster.profiles.Load(pod.Spec.SchedulerName)
+		return !ours && means(pod)
+	})
 }
 
 func phaseOf(pod *v1.Pod) podPhase {

@@ -441,6 +441,21 @@ func TestPodsWithoutClaimOrGroupAreNotRemembered(t *testing.T) {
 	}
 }
 
+// Two schedulers of ours with different profiles see the same claims and groups; each speaks of those that its pods use.
+func TestWhatAnotherSchedulerServesIsLeftToIt(t *testing.T) {
+	b := newReportBench(t)
+	theirs := claiming(pod("one", 4, 1), "mine")
+	theirs.Spec.SchedulerName, theirs.Labels[workload.PodGroupLabel] = "other", group
+	b.seen(theirs)
+	b.observer.objectSet(b.object("GpuClaim", "mine", `{}`, &apis.GpuClaimStatus{Phase: apis.ClaimBound}))
+	b.observer.objectSet(b.object("PodGroup", group, `{"minMember": 1}`, &apis.PodGroupStatus{Phase: apis.GroupRunning}))
+	b.observer.objectSet(b.object("GpuClaim", "spare", `{}`, nil))
+	b.plugin.report.round()
+	if len(b.told.claims) != 1 || b.told.claims["spare"].Phase != apis.ClaimPending || len(b.told.groups) != 0 {
+		t.Errorf("told %+v", b.told)
+	}
+}
+
 func TestLiveConfigurationWakesThoseThatWait(t *testing.T) {
 	b := newReportBench(t)
 	members := []*v1.Pod{pod("w-0", 8, 1), pod("w-1", 8, 1)}

@@ -42,6 +42,9 @@ func (r *reporter) tellClaim(name types.NamespacedName) {
 		delete(r.toldClaims, name)
 		return
 	}
+	if holder == nil && claim.Phase != "" && r.foreign(name.Namespace, func(pod *v1.Pod) bool { return pod.Annotations[workload.ClaimAnnotation] == name.Name }) {
+		return
+	}
 	last, known := r.toldClaims[name]
 	if !known || last.uid != claim.UID {
 		last = toldClaim{uid: claim.UID, phase: claim.Phase, pod: claim.Pod}

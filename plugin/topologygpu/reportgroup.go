@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/frond-scheduler/frond/plugin/apis"
@@ -49,7 +50,7 @@ func (r *reporter) tellGroup(id workload.GangID) {
 	r.mu.Lock()
 	group := r.groups[id]
 	facts := groupFacts{}
-	first := reported{}
+	first, ours := reported{}, len(r.members[id]) > 0
 	for _, p := range r.members[id] {
 		facts.count(p.phase)
 		if p.owner != "" && (first.name == "" || workload.NaturalCompare(p.name, first.name) < 0) {
@@ -59,6 +60,11 @@ func (r *reporter) tellGroup(id workload.GangID) {
 	r.mu.Unlock()
 	if group == nil {
 		delete(r.toldGroups, id)
+		return
+	}
+	if !ours && group.Phase != "" && r.foreign(id.Namespace, func(pod *v1.Pod) bool {
+		return pod.Labels[workload.PodGroupLabel] == id.Name || pod.Labels[workload.OldPodGroupLabel] == id.Name
+	}) {
 		return
 	}
 	last, known := r.toldGroups[id]

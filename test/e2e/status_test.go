@@ -151,6 +151,31 @@ func TestClaimPhases(t *testing.T) {
 	wantClaim(t, ns, "mine", apis.ClaimPending, "no pod uses it")
 }
 
+// A scheduler that was not there when a pod went away finds the claim and lets it go.
+func TestClaimIsReleasedAcrossARestart(t *testing.T) {
+	ns := lab.Namespace(t)
+	makeClaim(t, ns, "mine", "{devices: {count: 4}}")
+	makeClaimPod(t, ns, "one", "mine", 4)
+	wantClaim(t, ns, "mine", apis.ClaimBound)
+	pid := signal(t, "scheduler", syscall.SIGSTOP)
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // should the test end before it is killed
+	deletePod(t, ns, "one")
+	harness.Eventually(t, statusPatience, func(ctx context.Context) error {
+		_, err := lab.Client.CoreV1().Pods(ns).Get(ctx, "one", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the pod is still there (%v)", err)
+		}
+		return nil
+	})
+	signal(t, "scheduler", syscall.SIGKILL) // the lab starts another one
+	if got := wantClaim(t, ns, "mine", apis.ClaimReleased); got.Pod == nil || got.Pod.Name != "one" {
+		t.Errorf("released: %+v", got)
+	}
+	g := harness.Gang{Name: "train", Pods: 2, GPUs: 8}
+	lab.Submit(t, ns, g)
+	lab.Bound(t, ns, g)
+}
+
 // A claim with a gangRef is as far as the last of its pods.
 func TestClaimOfAGang(t *testing.T) {
 	ns := lab.Namespace(t)
@@ -171,8 +196,8 @@ func TestClaimOfAGang(t *testing.T) {
 	wantGroup(t, ns, "group", apis.GroupPending, "no pod")
 }
 
-// pauseKWOK keeps bound pods from running, until the returned function is called.
-func pauseKWOK(t *testing.T) (resume func()) {
+// signal sends one to a program of the lab.
+func signal(t *testing.T, name string, what syscall.Signal) (pid int) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(lab.Dir, "state.json"))
 	if err != nil {
@@ -188,18 +213,25 @@ func pauseKWOK(t *testing.T) (resume func()) {
 		t.Fatal(err)
 	}
 	for _, program := range state.Programs {
-		if program.Name != "kwok" || program.PID <= 0 {
+		if program.Name != name || program.PID <= 0 {
 			continue
 		}
-		if err := syscall.Kill(program.PID, syscall.SIGSTOP); err != nil {
+		if err := syscall.Kill(program.PID, what); err != nil {
 			t.Fatal(err)
 		}
-		resume = func() { _ = syscall.Kill(program.PID, syscall.SIGCONT) }
-		t.Cleanup(resume)
-		return resume
+		return program.PID
 	}
-	t.Fatal("the lab runs no KWOK")
-	return nil
+	t.Fatalf("the lab runs no %s", name)
+	return 0
+}
+
+// pauseKWOK keeps bound pods from running, until the returned function is called.
+func pauseKWOK(t *testing.T) (resume func()) {
+	t.Helper()
+	pid := signal(t, "kwok", syscall.SIGSTOP)
+	resume = func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+	t.Cleanup(resume)
+	return resume
 }
 
 // A PodGroup says at every moment how far it has come and what it waits for, whichever label its pods carry.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/frond-scheduler/frond/test/faultproxy"
 	"github.com/frond-scheduler/frond/test/harness"
 )
@@ -35,11 +37,16 @@ func loseLease(t *testing.T, victim *harness.Scheduler, _ *faultproxy.Proxy) {
 	}
 }
 
+// makeGroup gives the scheduler a status to write: annotated Jobs have none.
+func makeGroup(t *testing.T, _ *harness.Scheduler, _ *faultproxy.Proxy) {
+	lab.Group(t, metav1.NamespaceDefault, fmt.Sprintf("crash-%d", time.Now().UnixNano()), 2)
+}
+
 var crashes = []crash{
 	{"planned", nil}, {"reserved", nil}, {"permitted", nil},
 	{"lock-first", nil}, {"lock-half", nil}, {"lock-last", nil},
 	{"bind-first", nil}, {"bind-half", nil}, {"bind-last-but-one", nil}, {"bind-last", nil},
-	{"status-write", nil}, {"unreserve", refuseBindings}, {"lease-lost", loseLease},
+	{"status-write", makeGroup}, {"unreserve", refuseBindings}, {"lease-lost", loseLease},
 }
 
 // The steps of the sample: before anything is written, and with a part of it written.
