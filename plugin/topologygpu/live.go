@@ -42,7 +42,10 @@ func (c *cluster) prepareReports(logger klog.Logger, handle fwk.Handle) (settled
 	if err != nil {
 		return nil, nil, err
 	}
-	return watcher.Settled, func(ctx context.Context) {
+	// Nothing is decided before live configuration counts, but for long nobody waits for a kind that cannot be listed.
+	patient := c.now().Add(syncPatience)
+	settled = func() bool { return watcher.Settled() || c.now().After(patient) }
+	return settled, func(ctx context.Context) {
 		go writer.Run(ctx, statusWriters)
 		go c.report.run(ctx)
 		go c.ended.run(ctx)
