@@ -20,14 +20,14 @@ type PodGroupStatus struct {
 type GroupPhase string
 
 const (
-	GroupPending       GroupPhase = "Pending"       // no attempt to place it yet, or none that succeeded
+	GroupPending       GroupPhase = "Pending"       // fewer than minMember are there
 	GroupPreScheduling GroupPhase = "PreScheduling" // all members are there; a place is looked for
 	GroupScheduling    GroupPhase = "Scheduling"    // places are reserved and being bound
 	GroupScheduled     GroupPhase = "Scheduled"     // minMember or more have a node
 	GroupRunning       GroupPhase = "Running"       // minMember or more run
-	GroupUnknown       GroupPhase = "Unknown"       // some have a node, and the others cannot get one
-	GroupFinished      GroupPhase = "Finished"      // all have ended well
-	GroupFailed        GroupPhase = "Failed"        // at least one has failed
+	GroupUnknown       GroupPhase = "Unknown"       // some have a node, fewer than minMember, and it was whole before
+	GroupFinished      GroupPhase = "Finished"      // all have ended, minMember or more of them well
+	GroupFailed        GroupPhase = "Failed"        // pods have failed, and fewer than minMember are left
 )
 
 // ConditionScheduled of a PodGroup.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,13 +39,14 @@ const (
 	messageAlone   = "only the SchedulerConfig named default is applied or, where there is none, the TopologySchedulerConfig named default"
 )
 
-// Watcher keeps the engine's live configuration as the objects say. All its fields but changed belong to the goroutine
-// of Run.
+// Watcher keeps the engine's live configuration as the objects say. All its fields but changed and settled belong to the
+// goroutine of Run.
 type Watcher struct {
 	apply   func(json []byte) error
 	tell    func(status.ConfigState)
 	kinds   []*kind // by precedence
 	changed chan struct{}
+	settled atomic.Bool
 
 	tried   version // the one that was handed to the engine last; zero: none
 	problem error   // what the engine said of it
@@ -121,7 +123,11 @@ func (w *Watcher) decide(logger klog.Logger) {
 		told[state.UID] = state
 	}
 	w.told = told
+	w.settled.Store(true)
 }
+
+// Settled says whether what was there at the start has been applied or refused.
+func (w *Watcher) Settled() bool { return w.settled.Load() }
 
 type object struct {
 	*unstructured.Unstructured

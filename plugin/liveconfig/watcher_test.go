@@ -34,8 +34,9 @@ func TestMain(m *testing.M) {
 
 // rig is a watcher with a pretended API server and engine.
 type rig struct {
-	t      *testing.T
-	client *fake.FakeDynamicClient
+	t       *testing.T
+	client  *fake.FakeDynamicClient
+	settled func() bool // of the watcher that was started last
 
 	mu      sync.Mutex
 	applied []string          // what the engine was given and took
@@ -67,6 +68,10 @@ func (r *rig) start() (stop func()) {
 	watcher, err := New(r.client, r.apply, r.tell)
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	r.settled = watcher.Settled
+	if r.settled() {
+		r.t.Error("settled before it has looked")
 	}
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
@@ -273,6 +278,9 @@ func TestDefinitionsMayBeMissing(t *testing.T) {
 				r.create(apis.TopologySchedulerConfigs, "default", "t", preset("agents"))
 				defer r.start()()
 				r.wantForce(presetJSON("agents"))
+				if !r.settled() {
+					t.Error("not settled: nobody can say more about a kind that is not to be had")
+				}
 				r.create(apis.SchedulerConfigs, "default", "s", preset("training"))
 				r.answer(apis.SchedulerConfigs, nil)
 				r.rest()
@@ -291,10 +299,16 @@ func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 		r.create(apis.SchedulerConfigs, "default", "s", preset("training"))
 		defer r.start()()
 		r.wantForce()
+		if r.settled() {
+			t.Error("settled on half of it")
+		}
 		r.answer(apis.SchedulerConfigs, nil)
 		r.rest()
 		r.rest()
 		r.wantForce(presetJSON("training"))
+		if !r.settled() {
+			t.Error("not settled")
+		}
 	})
 }
 

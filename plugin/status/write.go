@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/frond-scheduler/frond/plugin/apis"
+	"github.com/frond-scheduler/frond/plugin/failpoint"
 )
 
 // What a write can come to, besides success and errors that pass.
@@ -61,6 +62,9 @@ func (w *Writer) write(ctx context.Context, k key, s state) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	if err := failpoint.Hit("status-write"); err != nil {
+		return err
 	}
 	_, err = target.Patch(ctx, k.name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	if err == nil {

@@ -64,10 +64,10 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 }
 
 // annotations that the pod's Binding carries; its GPUs by the names that users know.
-func (p *Plugin) annotations(pod *v1.Pod, node string) (map[string]string, error) {
-	annotations, err := p.engine.Binding(podKey(pod))
+func (c *cluster) annotations(pod *v1.Pod, node string) (map[string]string, error) {
+	annotations, err := c.engine.Binding(podKey(pod))
 	if allocated, there := annotations[workload.Allocated]; there {
-		annotations[workload.Allocated] = p.mirror.Visible(node, allocated)
+		annotations[workload.Allocated] = c.mirror.Visible(node, allocated)
 	}
 	return annotations, err
 }

@@ -54,6 +54,8 @@ type cluster struct {
 	lockNamespace string // of the Leases; "": device locks are off
 	leading       func() bool
 	sources       *sources // what pods refer to
+	report        *reporter
+	ended         *endedPods // nil in tests that tell of them themselves
 
 	ctx      context.Context // of the scheduler: ends all that we have started
 	first    fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
@@ -175,6 +177,10 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 
 	core := handle.SharedInformerFactory().Core().V1()
 	observer := &observer{cluster: c, logger: logger}
+	settled, runReports, err := c.prepareReports(logger, handle)
+	if err != nil {
+		return err
+	}
 	watches, err := newWatches(observer, handle)
 	if err != nil {
 		return err
@@ -195,7 +201,8 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 		}
 		locked = c.locks.Synced
 	}
-	c.synced = func() bool { return synced() && reported() && locked() }
+	c.synced = func() bool { return synced() && reported() && locked() && settled() }
+	runReports(ctx)
 	go watches.run(ctx)
 	go c.table.Run(ctx, &waker{cluster: c, logger: logger})
 	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
@@ -277,6 +284,7 @@ func (c *cluster) watchRoom(ctx context.Context) {
 func (c *cluster) reject(members []types.UID, message string) {
 	c.mirror.Unyield(members...)
 	c.unlock(members)
+	c.report.podsTouched(members)
 	for _, uid := range members {
 		c.first.DeleteNominatedPodIfExists(&v1.Pod{ObjectMeta: objectMeta(uid)})
 		if waiting := c.first.GetWaitingPod(uid); waiting != nil {

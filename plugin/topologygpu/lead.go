@@ -36,7 +36,7 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	room, status := p.survey(context.WithValue(ctx, probing{}, true), nodes, turn)
 	if !status.IsSuccess() {
-		p.waits(logger, pod, turn, status.Message(), 0)
+		p.waits(logger, pod, turn, attempt{sentence: status.Message()})
 		return nil, status
 	}
 	pending, uids := 0, make([]types.UID, 0, len(turn.Members))
@@ -68,10 +68,12 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if result.plan.Outcome != shim.Placed {
 		p.mirror.Unyield(uids...)
 		p.waits(klog.LoggerWithValues(logger, "outcome", result.plan.Outcome.String(), "rule", result.plan.Rule.String(),
-			"members", pending, "generation", result.plan.Generation), pod, turn, result.sentence, topologyWait(result.plan))
+			"members", pending, "generation", result.plan.Generation), pod, turn, result)
 		return nil, unresolvable(result.sentence)
 	}
 	p.keep(logger, turn, result.places)
+	p.report.podTold(pod.UID, "", false)
+	p.report.gangTouched(turn.ID)
 	logger.Info("Gang placed", "rule", result.plan.Rule.String(), "relaxed", result.plan.Flags&shim.PlanRelaxed != 0,
 		"members", len(result.places), "of", pending, "nodes", result.plan.Nodes, "leaves", result.plan.Leaves,
 		"spines", result.plan.Spines, "generation", result.plan.Generation, "why", result.sentence)
@@ -84,13 +86,15 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 }
 
 // waits remembers what the gang waits for, and tells it once: it may try many times.
-func (p *Plugin) waits(logger klog.Logger, pod *v1.Pod, turn gangs.Turn, reason string, topologyWait time.Duration) {
+func (p *Plugin) waits(logger klog.Logger, pod *v1.Pod, turn gangs.Turn, result attempt) {
 	level := 4
-	if p.table.Wait(turn.ID, turn.Epoch, reason, topologyWait) {
+	if p.table.Wait(turn.ID, turn.Epoch, result.sentence, topologyWait(result.plan)) {
 		level = 0
 	}
-	logger.V(level).Info("Gang waits", "reason", reason)
-	p.retell(pod, reason)
+	logger.V(level).Info("Gang waits", "reason", result.sentence)
+	p.retell(pod, result.sentence)
+	p.report.podTold(pod.UID, result.sentence, result.plan.Outcome == shim.Refused)
+	p.report.gangTouched(turn.ID)
 }
 
 func topologyWait(plan shim.Plan) time.Duration {

@@ -67,6 +67,7 @@ func (o *observer) PodGone(pod *v1.Pod) {
 		rejected = append(rejected, o.ownerGone(pod.UID)...)
 	}
 	o.sources.mu.Unlock()
+	o.report.podGone(pod.UID)
 	o.reject(rejected, reasonLeft)
 }
 
@@ -87,9 +88,16 @@ func (o *observer) objectSet(object any) {
 		rejected = o.ownerSet(now)
 	case *workload.Group:
 		o.table.SetSpec(now.ID, now.Spec)
+		o.report.groupSet(now)
 	case *workload.Claim:
-		o.sources.claims.Set(now)
-		rejected = o.readAnew(claimSources([]types.NamespacedName{{Namespace: now.Namespace, Name: now.Name}}))
+		name := types.NamespacedName{Namespace: now.Namespace, Name: now.Name}
+		if o.sources.claims.Set(now) { // our own status is no news to its pods
+			rejected = o.readAnew(claimSources([]types.NamespacedName{name}))
+			o.report.claimTouched(name)
+			if o.ended != nil && now.GangRef != "" {
+				o.ended.claimSet(name)
+			}
+		}
 	}
 	o.sources.mu.Unlock()
 	o.reject(rejected, reasonLeft)
@@ -104,9 +112,12 @@ func (o *observer) objectGone(object any) {
 		rejected = o.ownerGone(last.UID)
 	case *workload.Group:
 		rejected = o.table.DropSpec(last.ID)
+		o.report.groupGone(last)
 	case *workload.Claim:
+		name := types.NamespacedName{Namespace: last.Namespace, Name: last.Name}
 		o.sources.claims.Drop(last)
-		rejected = o.readAnew(claimSources([]types.NamespacedName{{Namespace: last.Namespace, Name: last.Name}}))
+		rejected = o.readAnew(claimSources([]types.NamespacedName{name}))
+		o.report.claimTouched(name)
 	}
 	o.sources.mu.Unlock()
 	o.reject(rejected, reasonLeft)
@@ -120,7 +131,9 @@ func (o *observer) read(pod *v1.Pod) (rejected []types.UID) {
 	if class.Needs != nil && o.sources.watches != nil {
 		o.sources.watches.need(class.Needs)
 	}
-	return o.table.SetPod(pod, class)
+	rejected = o.table.SetPod(pod, class)
+	o.report.podSeen(pod, class)
+	return rejected
 }
 
 // readAnew reads the pods of these sources, because what they are, or what they ask for, may have changed.

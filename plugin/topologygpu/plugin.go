@@ -5,8 +5,8 @@
 // about GPUs and fabric by upstream's own plugins.
 //
 // Locks, from outside in: the scheduling queue's (PreEnqueue, SignPod and hints run under it) or that of the sources (what
-// pods refer to), the mirror's or the gang table's, the engine's and those of the stores in plugin/workload. No Handle call
-// is made under any of ours.
+// pods refer to), the mirror's or the gang table's, the engine's, the reporter's and those of the stores in plugin/workload. No
+// Handle call is made under any of ours.
 package topologygpu
 
 import (

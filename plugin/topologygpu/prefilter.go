@@ -87,13 +87,16 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 	state.Write(stateKey, c)
 	switch plan.Outcome {
 	case shim.Placed:
+		p.report.podTold(pod.UID, "", false)
 		return nil, nil
 	case shim.Waits:
 		if plan.WaitMillis != shim.None {
 			p.wakeLater(ctx, pod, time.Duration(plan.WaitMillis)*time.Millisecond)
 		}
+		p.report.podTold(pod.UID, sentence, false)
 		return nil, unschedulable(sentence) // preemption may help
 	default:
+		p.report.podTold(pod.UID, sentence, plan.Outcome == shim.Refused)
 		c.refused = true
 		return nil, unresolvable(sentence)
 	}

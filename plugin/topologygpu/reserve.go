@@ -53,6 +53,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		}
 		return fwk.AsStatus(err)
 	}
+	p.report.podReserved(pod.UID, node)
 	p.remember(ctx, request, c.annotations)
 	// A cluster without topology is no news to a single pod, which needs none.
 	p.warn(pod, plan, func(flag shim.PlanFlag) bool { return flag != shim.PlanNoTopology })
@@ -88,6 +89,7 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 		p.reject(p.table.Fail(pod.UID, c.plan), reasonDropped)
 	} else {
 		p.mirror.Unreserve(pod.UID)
+		p.report.podReserved(pod.UID, "")
 		p.unlock([]types.UID{pod.UID}, node)
 	}
 	p.roomAppeared(true) // upstream forgets the pod next

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/frond-scheduler/frond/plugin/apis"
 )
 
 // Claim is what is kept of a GpuClaim. It is never changed once it is in a store.
@@ -26,12 +28,22 @@ type Claim struct {
 	Selector labels.Selector // of nodes; nil: any
 	GangRef  string          // "": none
 	Problem  string          // why no pod can use it
+
+	// What a scheduler wrote into the status last.
+	Phase apis.ClaimPhase
+	Pod   apis.ClaimPod
 }
 
 // newClaim reads a GpuClaim. Only what the host needs is looked at: the rest of the spec is the engine's to judge.
 func newClaim(object *unstructured.Unstructured) *Claim {
 	claim := &Claim{ObjectMeta: compactMeta(object)}
 	claim.Annotations, claim.OwnerReferences = nil, nil
+	if status, err := apis.Status[apis.GpuClaimStatus](object); err == nil { // else nobody of ours wrote it
+		claim.Phase = status.Phase
+		if status.Pod != nil {
+			claim.Pod = *status.Pod
+		}
+	}
 	if err := claim.read(object); err != nil {
 		claim.Problem = fmt.Sprintf("GpuClaim %s/%s: %v", claim.Namespace, claim.Name, err)
 	}
@@ -107,11 +119,14 @@ func NewClaims() *Claims {
 	return &Claims{byName: map[types.NamespacedName]*Claim{}, users: map[types.NamespacedName]*claimUsers{}, of: map[types.UID]types.NamespacedName{}}
 }
 
-// Set enters a claim, or what it is now.
-func (s *Claims) Set(claim *Claim) {
+// Set enters a claim, or what it is now. news: its spec is another than before, not only its status.
+func (s *Claims) Set(claim *Claim) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.byName[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = claim
+	name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
+	before := s.byName[name]
+	s.byName[name] = claim
+	return before == nil || before.UID != claim.UID || before.Generation != claim.Generation || before.JSON != claim.JSON
 }
 
 // Drop forgets a claim that is gone.
@@ -127,7 +142,7 @@ func (s *Claims) Drop(claim *Claim) {
 // Use says that a pod is there which may name a claim. passed: claims that have another holder by now, whose pods are to be
 // read anew.
 func (s *Claims) Use(pod *v1.Pod) (passed []types.NamespacedName) {
-	name, named := claimName(pod)
+	name, named := ClaimName(pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, using := s.of[pod.UID]; using && (!named || old != name) {
@@ -198,15 +213,41 @@ func (s *Claims) get(name types.NamespacedName) (claim *Claim, holder *v1.Pod) {
 	return s.byName[name], holder
 }
 
-// claimName is the claim that a pod names, in its own namespace.
-func claimName(pod *v1.Pod) (types.NamespacedName, bool) {
+// Users are the claim, nil when it has not been seen, the pod that holds it, nil when none does, and all pods that name it,
+// in no order.
+func (s *Claims) Users(name types.NamespacedName) (claim *Claim, holder *v1.Pod, pods []*v1.Pod) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	users := s.users[name]
+	if users == nil {
+		return s.byName[name], nil, nil
+	}
+	for _, pod := range users.pods {
+		pods = append(pods, pod)
+	}
+	return s.byName[name], users.pods[users.holder], pods
+}
+
+// Names of all claims that have been seen, in no order.
+func (s *Claims) Names() []types.NamespacedName {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	names := make([]types.NamespacedName, 0, len(s.byName))
+	for name := range s.byName {
+		names = append(names, name)
+	}
+	return names
+}
+
+// ClaimName is the claim that a pod names, in its own namespace.
+func ClaimName(pod *v1.Pod) (types.NamespacedName, bool) {
 	name, found := pod.Annotations[ClaimAnnotation]
 	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, found
 }
 
 // Claim of a pod: nil when it names none, or one that has not been seen. problem: why the pod cannot have it.
 func (r *Reader) Claim(pod *v1.Pod) (claim *Claim, problem string) {
-	name, named := claimName(pod)
+	name, named := ClaimName(pod)
 	if !named {
 		return nil, ""
 	}

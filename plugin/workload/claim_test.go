@@ -4,6 +4,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/frond-scheduler/frond/plugin/apis"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -139,6 +142,33 @@ func TestAClaimThatIsMadeAnewIsNotDroppedWithTheOld(t *testing.T) {
 	r.claims.Drop(first)
 	if claim, _ := r.Claim(claiming(pod("a", 8), "c")); claim != second {
 		t.Errorf("got %v", claim)
+	}
+}
+
+func TestWhatWasWrittenIntoAClaimIsKeptAndIsNoNews(t *testing.T) {
+	object := parse(t, claimText("c", "{devices: {count: 8}}"))
+	claims := NewClaims()
+	if !claims.Set(newClaim(object)) {
+		t.Error("a claim that is seen first is news")
+	}
+	object.Object["status"] = map[string]any{"phase": "Bound", "pod": map[string]any{"name": "a", "uid": "uid-a"}}
+	if claims.Set(newClaim(object)) {
+		t.Error("its status is none")
+	}
+	user := claiming(pod("a", 8), "c")
+	claims.Use(user)
+	name := types.NamespacedName{Namespace: "ml", Name: "c"}
+	claim, holder, pods := claims.Users(name)
+	if claim.Phase != apis.ClaimBound || claim.Pod.Name != "a" || claim.Pod.UID != "uid-a" || holder != user || !slices.Equal(pods, []*v1.Pod{user}) || !slices.Equal(claims.Names(), []types.NamespacedName{name}) {
+		t.Errorf("got %+v, held by %v, used by %v", claim, holder, pods)
+	}
+	object.SetGeneration(4)
+	if !claims.Set(newClaim(object)) {
+		t.Error("another generation is")
+	}
+	object.Object["status"] = "strange"
+	if claim := newClaim(object); claim.Phase != "" || claim.Problem != "" {
+		t.Errorf("a status that nobody of ours wrote: %+v", claim)
 	}
 }
 

@@ -141,7 +141,7 @@ func Sources(pod *v1.Pod) (sources []Source) {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && ownerResource(owner) != nil {
 		sources = append(sources, Source{Owner: owner.UID})
 	}
-	if name, named := claimName(pod); named {
+	if name, named := ClaimName(pod); named {
 		sources = append(sources, Source{Claim: name})
 	}
 	return sources

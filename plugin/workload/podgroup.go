@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/frond-scheduler/frond/plugin/apis"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -20,11 +21,15 @@ import (
 type Group struct {
 	metav1.ObjectMeta
 	Gang
+	Phase apis.GroupPhase // that a scheduler wrote last; of ours only
 }
 
 // newPodGroup reads a PodGroup of scheduling.x-k8s.io.
 func newPodGroup(object *unstructured.Unstructured) *Group {
 	group := newGroup(object, KindPodGroup)
+	if status, err := apis.Status[apis.PodGroupStatus](object); err == nil { // else nobody of ours wrote it
+		group.Phase = status.Phase
+	}
 	path := fmt.Sprintf("PodGroup %s: spec", group.ID)
 	fields, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {

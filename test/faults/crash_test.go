@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/frond-scheduler/frond/test/faultproxy"
 	"github.com/frond-scheduler/frond/test/harness"
 )
@@ -33,11 +35,16 @@ func loseLease(t *testing.T, victim *harness.Scheduler) {
 	}
 }
 
+// makeGroup gives the scheduler a status to write: annotated Jobs have none.
+func makeGroup(t *testing.T, _ *harness.Scheduler, _ *faultproxy.Proxy) {
+	lab.Group(t, metav1.NamespaceDefault, fmt.Sprintf("crash-%d", time.Now().UnixNano()), 2)
+}
+
 var crashes = []crash{
 	{point: "planned"}, {point: "reserved"}, {point: "permitted"},
 	{point: "lock-first"}, {point: "lock-half"}, {point: "lock-last"},
 	{point: "bind-first"}, {point: "bind-half"}, {point: "bind-last-but-one"}, {point: "bind-last"},
-	{point: "status-write"}, {point: "unreserve", refused: 0.8}, {point: "lease-lost", provoke: loseLease},
+	{point: "status-write", provoke: makeGroup}, {point: "unreserve", refused: 0.8}, {point: "lease-lost", provoke: loseLease},
 }
 
 // The steps of the sample: before anything is written, and with a part of it written.
