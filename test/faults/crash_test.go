@@ -36,7 +36,7 @@ func loseLease(t *testing.T, victim *harness.Scheduler) {
 }
 
 // makeGroup gives the scheduler a status to write: annotated Jobs have none.
-func makeGroup(t *testing.T, _ *harness.Scheduler, _ *faultproxy.Proxy) {
+func makeGroup(t *testing.T, _ *harness.Scheduler) {
 	lab.Group(t, metav1.NamespaceDefault, fmt.Sprintf("crash-%d", time.Now().UnixNano()), 2)
 }
 
