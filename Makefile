@@ -176,7 +176,7 @@ proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=D
 	@$(MAKE) --no-print-directory units build/rel/test/property/oracle
 	@test/tools/proof.sh $(DATA)
 
-coverage: deps ## line coverage of csrc/core and csrc/text; fails under 95 %
+coverage: deps ## line coverage of csrc/core, csrc/text and csrc/probe; fails under 95 %
 	@test/tools/coverage.sh
 
 mutants: deps ## 200 random small mutations of the core, one at a time: how many do the tests notice?

@@ -81,11 +81,12 @@ struct extent {
 struct gain {
 	uint32_t worst; /* least bottleneck of a member; UINT32_MAX: no member has two GPUs */
 	uint32_t broken_leaves, broken_nodes, opened_leaves;
-	uint64_t links; /* sum of the members' bottlenecks */
-	uint64_t score; /* sum over the members of their leaf's score */
-	uint64_t left;  /* GPUs that stay free in the leaves touched */
-	uint64_t free;  /* GPUs that were free there */
+	uint32_t links; /* sum of the members' bottlenecks */
+	uint32_t score; /* sum over the members of their leaf's score */
+	uint32_t left;  /* GPUs that stay free in the leaves touched */
+	uint32_t free;  /* GPUs that were free there */
 };
+_Static_assert((uint64_t)FROND_MEMBERS_MAX *UINT16_MAX <= UINT32_MAX, "a link is 16 bits, a score less than 14");
 
 struct answer {
 	struct frond_plan plan;

@@ -10,19 +10,18 @@ static int32_t check_node(const struct core *core, uint32_t slot, struct out *ou
 {
 	const struct ledger *ledger = &core->ledger;
 	const struct node *node = &core->nodes[slot];
-	uint32_t held = 0, by_count = 0, previous = FROND_NONE, listed = 0;
+	uint32_t held = 0, by_count = 0, listed = 0;
 	for (uint32_t at = node->first; at != FROND_NONE; at = ledger->entries[at].node_next) {
 		if (at >= ledger->cap || listed++ > ledger->used)
 			return BROKEN(out, "node %" PRIu32 " lists entries without end or out of range", slot);
 		const struct entry *entry = &ledger->entries[at];
-		if (entry->hold == HOLD_FREE || entry->slot != slot || entry->node_prev != previous)
+		if (entry->hold == HOLD_FREE || entry->slot != slot)
 			return BROKEN(out, "node %" PRIu32 " lists entry %" PRIu32 " that is not there", slot, at);
 		if ((held & entry->mask) != 0)
 			return BROKEN(out, "node %" PRIu32 ": a GPU of mask %" PRIx32 " has two owners", slot,
 				      held & entry->mask);
 		held |= entry->mask;
 		by_count += entry->by_count;
-		previous = at;
 	}
 	if (held != node->held)
 		return BROKEN(out, "node %" PRIu32 " holds mask %x but its owners hold %" PRIx32, slot,
@@ -227,7 +226,7 @@ static uint32_t next_entry(const struct core *core, const struct frond_key *afte
 
 static void dump_gang(const struct gang *gang, struct out *out)
 {
-	const struct terms *terms = &gang->terms;
+	const struct terms unpacked = gang_terms(gang), *terms = &unpacked;
 	out_printf(out, " gang %016" PRIx64 "%016" PRIx64 " state %d min %" PRIu32 " lost %" PRIu32 "%s", gang->key.hi,
 		   gang->key.lo, (int)gang_state(gang), gang->min_member, gang->lost, gang->gone ? " gone" : "");
 	out_printf(out, " priority %" PRId32 " deadline %" PRId64 " terms %u %u %u %u %" PRIu32 " %" PRIx64,

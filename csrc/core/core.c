@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/core.h"
 
-#define TABLES_DEFAULT (4u << 20)
+#define TABLES_DEFAULT (37u << 16) /* one kind of 16-GPU node, and 255 kinds of 8-GPU nodes */
 
 void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits, uint64_t scratch)
 {
@@ -33,7 +33,8 @@ int32_t core_topology(struct core *core, const struct topology *topology, uint32
 	uint64_t bytes = (gpuset_bytes(topology->gpus) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 	if (core->set_count == FROND_TOPOLOGIES || bytes > core->table_cap - core->table_used)
 		return FROND_LIMIT;
-	core->sets[core->set_count++] = gpuset_build(core->tables + core->table_used, topology);
+	core->sets[core->set_count++] =
+		gpuset_build(core->tables + core->table_used, topology, place_scratch(core->work));
 	core->table_used += bytes;
 	return FROND_OK;
 }

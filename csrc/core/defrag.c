@@ -161,7 +161,7 @@ static bool describe(struct dig *dig, uint32_t id, struct moved_gang *gang)
 	const struct gang *from = &dig->core->gangs.gangs[id];
 	struct ask ask;
 	struct answer answer;
-	*gang = (struct moved_gang){.key = from->key, .id = id, .terms = from->terms};
+	*gang = (struct moved_gang){.key = from->key, .id = id, .terms = gang_terms(from)};
 	if (roster_fill(roster, dig->core, id) != FROND_OK)
 		return false;
 	roster_ask(roster, &gang->terms, dig->defaults, NULL, &ask);

@@ -49,6 +49,30 @@ static void account(struct fabric *fabric, uint32_t leaf_id, const struct node *
 		spine->touched += one;
 }
 
+/* The same for all nodes of a leaf at once, onto zeros. */
+static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct node *nodes)
+{
+	struct leaf_sum *leaf = &fabric->leaf[leaf_id];
+	struct spine_sum *spine = &fabric->spine[fabric->leaf_spine[leaf_id]];
+	uint32_t open[FROND_GPUS_MAX + 1] = {0}, odd = 0, at_least = 0;
+	for (uint32_t at = fabric->leaf_start[leaf_id]; at < fabric->leaf_start[leaf_id + 1]; at++) {
+		const struct node *node = &nodes[fabric->order[at]];
+		uint32_t used = node_used_count(node);
+		open[node_free_count(node)] += node_open(node);
+		odd += node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf_id];
+		leaf->free += node_free_count(node);
+		leaf->used += used;
+		leaf->total += node->gpus;
+		spine->touched += !node_open(node) || node->unhealthy != 0 || used > 0;
+	}
+	leaf->odd = (uint16_t)odd;
+	for (uint32_t free = FROND_GPUS_MAX + 1; free-- > 0;) {
+		at_least += open[free];
+		leaf->at_least[free] = (uint16_t)at_least;
+		spine->at_least[free] += at_least;
+	}
+}
+
 static uint32_t leaf_of_slot(const struct fabric *fabric, uint32_t slot)
 {
 	uint32_t position = fabric->position[slot];
@@ -129,8 +153,7 @@ void fabric_settle(struct fabric *fabric, const struct node *nodes)
 		}
 		fabric->leaf_kind[leaf] = kind;
 		fabric->leaf_slowest[leaf] = slowest;
-		for (uint32_t position = first; position < end; position++)
-			account(fabric, leaf, &nodes[fabric->order[position]], 1);
+		count_leaf(fabric, leaf, nodes);
 	}
 	compare_shapes(fabric, nodes);
 	fabric->stale = false;

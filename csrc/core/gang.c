@@ -10,7 +10,7 @@ static uint32_t hash(const struct gangs *gangs, struct frond_key key)
 void gangs_layout(struct gangs *gangs, struct arena *arena, struct ledger *ledger, uint32_t cap)
 {
 	uint32_t buckets = 16;
-	while (buckets < cap)
+	while (buckets < cap / 2)
 		buckets *= 2;
 	gangs->ledger = ledger;
 	gangs->undo = ledger->undo;
@@ -46,6 +46,39 @@ static void save_entry(struct gangs *gangs, uint32_t at)
 		undo_save(gangs->undo, &gangs->ledger->entries[at], sizeof(struct entry));
 }
 
+static void terms_pack(struct gang *gang, const struct terms *terms)
+{
+	assert(terms->domain >> TERMS_DOMAIN_BITS == 0 && terms->bandwidth_gbps >> TERMS_GBPS_BITS == 0 &&
+	       terms->gpu.min_gbps >> TERMS_GBPS_BITS == 0 && terms->gpu.prefer >> FROND_GPUS_MAX == 0);
+	gang->domain_low = (uint32_t)terms->domain;
+	gang->domain_high = terms->domain >> 32 & UINT16_MAX;
+	gang->prefer = terms->gpu.prefer & UINT16_MAX;
+	gang->bandwidth_gbps = terms->bandwidth_gbps & ((1u << TERMS_GBPS_BITS) - 1);
+	gang->strategy = terms->strategy & 3u;
+	gang->mode = terms->mode & 3u;
+	gang->recovery = terms->recovery & 3u;
+	gang->policy = terms->gpu.policy & 3u;
+	gang->gpu_mode = terms->gpu.mode & 3u;
+	gang->locality = terms->gpu.locality & 3u;
+	gang->min_gbps = terms->gpu.min_gbps & ((1u << TERMS_GBPS_BITS) - 1);
+	gang->latency_sensitive = terms->latency_sensitive;
+}
+
+struct terms gang_terms(const struct gang *gang)
+{
+	return (struct terms){.strategy = (uint8_t)gang->strategy,
+			      .mode = (uint8_t)gang->mode,
+			      .recovery = (uint8_t)gang->recovery,
+			      .latency_sensitive = gang->latency_sensitive,
+			      .bandwidth_gbps = gang->bandwidth_gbps,
+			      .domain = (uint64_t)gang->domain_high << 32 | gang->domain_low,
+			      .gpu = {.policy = (enum gpu_policy)gang->policy,
+				      .mode = (enum mode)gang->gpu_mode,
+				      .locality = (enum gpu_locality)gang->locality,
+				      .min_gbps = gang->min_gbps,
+				      .prefer = gang->prefer}};
+}
+
 static uint32_t make(struct gangs *gangs, struct frond_key key)
 {
 	uint32_t home = hash(gangs, key), id = gangs->free_head != FROND_NONE ? gangs->free_head : gangs->fresh;
@@ -59,11 +92,9 @@ static uint32_t make(struct gangs *gangs, struct frond_key key)
 	else
 		gangs->free_head = gangs->gangs[id].chain;
 	gangs->used++;
-	gangs->gangs[id] = (struct gang){.key = key,
-					 .first = FROND_NONE,
-					 .min_member = 1,
-					 .terms = {.gpu = GPU_WISH_DEFAULT},
-					 .chain = gangs->bucket[home]};
+	gangs->gangs[id] =
+		(struct gang){.key = key, .first = FROND_NONE, .min_member = 1, .chain = gangs->bucket[home]};
+	terms_pack(&gangs->gangs[id], &(struct terms){.gpu = GPU_WISH_DEFAULT});
 	gangs->bucket[home] = id;
 	return id;
 }
@@ -88,9 +119,10 @@ void gangs_join(struct gangs *gangs, struct frond_key key, uint32_t at)
 	assert(entry->gang == FROND_NONE && entry->hold != HOLD_FREE);
 	uint32_t id = gangs_find(gangs, key);
 	if (id == FROND_NONE)
-		id = make(gangs, key);
+		id = make(gangs, key); /* saves what was there */
+	else
+		save_gang(gangs, id);
 	struct gang *gang = &gangs->gangs[id];
-	save_gang(gangs, id);
 	save_entry(gangs, at);
 	save_entry(gangs, gang->first);
 	entry->gang = id;
@@ -145,7 +177,8 @@ void gangs_carry(struct gangs *gangs, uint32_t id, const struct gang *kept)
 {
 	struct gang *gang = &gangs->gangs[id];
 	gangs_promise(gangs, id, kept->min_member, kept->priority, kept->deadline_ms);
-	gang->terms = kept->terms;
+	struct terms terms = gang_terms(kept);
+	terms_pack(gang, &terms);
 	gang->gone = kept->gone;
 	gang->whole |= kept->whole;
 	gang->lost = kept->lost;
@@ -154,7 +187,7 @@ void gangs_carry(struct gangs *gangs, uint32_t id, const struct gang *kept)
 void gangs_terms(struct gangs *gangs, uint32_t id, const struct terms *terms)
 {
 	save_gang(gangs, id);
-	gangs->gangs[id].terms = *terms;
+	terms_pack(&gangs->gangs[id], terms);
 }
 
 enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t at)
@@ -165,9 +198,9 @@ enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t at)
 	save_gang(gangs, entry->gang);
 	save_entry(gangs, at);
 	gang->missing -= !entry->arrived;
-	entry->arrived = true;
+	entry->arrived = 1;
 	if (gang->missing == 0)
-		gang->gone = true;
+		gang->gone = 1;
 	return gang->gone ? FROND_GO : FROND_HOLD;
 }
 
@@ -179,11 +212,11 @@ void gangs_bound(struct gangs *gangs, uint32_t at)
 	save_gang(gangs, entry->gang);
 	save_entry(gangs, at);
 	gang->missing -= !entry->arrived;
-	entry->arrived = true;
+	entry->arrived = 1;
 	entry->hold = HOLD_BOUND;
 	gang->bound++;
 	if (gang->bound >= gang->min_member) {
-		gang->whole = true;
+		gang->whole = 1;
 		gang->lost = 0; /* whole again */
 	}
 }

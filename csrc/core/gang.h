@@ -22,6 +22,8 @@ struct terms {
 	uint64_t domain; /* what the preferred domain's name hashes to, for the caller to find it by; 0: none */
 	struct gpu_wish gpu;
 };
+#define TERMS_DOMAIN_BITS 48u
+#define TERMS_GBPS_BITS   20u /* of both bandwidths */
 
 struct gang {
 	struct frond_key key;
@@ -32,11 +34,20 @@ struct gang {
 	uint32_t lost; /* bound members that left after the gang was bound */
 	uint32_t min_member;
 	int32_t priority;
-	bool gone;           /* let through; stays so while a member is left */
-	bool whole;          /* has had minMember bound */
+	uint32_t chain;      /* next of the hash bucket, or of the free list */
 	int64_t deadline_ms; /* 0: none */
-	struct terms terms;
-	uint32_t chain; /* next of the hash bucket, or of the free list */
+
+	/* struct terms, packed: there is a gang for each pod, at worst */
+	uint32_t domain_low;
+	uint32_t domain_high : 16;
+	uint32_t prefer : 16;
+	uint32_t bandwidth_gbps : TERMS_GBPS_BITS;
+	uint32_t strategy : 2, mode : 2, recovery : 2;
+	uint32_t policy : 2, gpu_mode : 2, locality : 2;
+	uint32_t min_gbps : TERMS_GBPS_BITS;
+	uint32_t latency_sensitive : 1;
+	uint32_t gone : 1;  /* let through; stays so while a member is left */
+	uint32_t whole : 1; /* has had minMember bound */
 };
 
 struct gangs {
@@ -62,7 +73,9 @@ void gangs_part(struct gangs *gangs, uint32_t entry);
 void gangs_promise(struct gangs *gangs, uint32_t id, uint32_t min_member, int32_t priority, int64_t deadline_ms);
 /* All that `kept` knew of itself beyond its entries: its only member came back as another entry. */
 void gangs_carry(struct gangs *gangs, uint32_t id, const struct gang *kept);
+/* Bandwidths have TERMS_GBPS_BITS, the domain TERMS_DOMAIN_BITS. */
 void gangs_terms(struct gangs *gangs, uint32_t id, const struct terms *terms);
+struct terms gang_terms(const struct gang *gang);
 
 /* A reserved member has reached Permit. */
 enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t entry);

@@ -37,7 +37,9 @@ struct gpuset {
 	uint8_t level[FROND_GPUS_MAX][FROND_GPUS_MAX];
 	bool uniform;
 	uint32_t *quality; /* by set: level << SUM_BITS | sum */
-	void *best; /* by free mask and count - 1: a set, in a byte up to GPUS_SMALL, else two; 0: not looked for yet */
+	/* Up to GPUS_SMALL a byte by free mask and count - 1: a set. Else two bytes, only for counts that the mask has; see
+	 * best_at(). 0: not looked for yet. */
+	void *best;
 	int32_t *layer[2]; /* scratch of gpuset_ring */
 };
 
@@ -55,7 +57,8 @@ static uint32_t bits_low(uint32_t mask)
 
 static uint64_t best_bytes(uint32_t gpus)
 {
-	return ((uint64_t)gpus << gpus) * (gpus <= GPUS_SMALL ? sizeof(uint8_t) : sizeof(uint16_t));
+	/* Masks of n GPUs have n 2^(n - 1) bits in all. */
+	return gpus <= GPUS_SMALL ? (uint64_t)gpus << gpus : ((uint64_t)gpus << (gpus - 1)) * sizeof(uint16_t);
 }
 
 /* Entries of the largest layer of gpuset_ring: sets of one size of all GPUs but the first, times their members. */
@@ -76,11 +79,14 @@ static struct gpuset *table_layout(struct arena *arena, uint32_t gpus)
 	struct gpuset *table = arena_take(arena, 1, sizeof(*table));
 	uint32_t *quality = arena_take(arena, 1u << gpus, sizeof(*quality));
 	void *best = arena_take(arena, best_bytes(gpus), 1);
-	int32_t *even = arena_take(arena, layer_entries(gpus), sizeof(*even));
-	int32_t *odd = arena_take(arena, layer_entries(gpus), sizeof(*odd));
 	if (table != NULL)
-		*table = (struct gpuset){.quality = quality, .best = best, .layer = {even, odd}};
+		*table = (struct gpuset){.quality = quality, .best = best};
 	return table;
+}
+
+uint64_t gpuset_scratch(void)
+{
+	return 2 * layer_entries(FROND_GPUS_MAX) * sizeof(int32_t);
 }
 
 uint64_t gpuset_bytes(uint32_t gpus)
@@ -225,7 +231,7 @@ static void bottlenecks_build(struct gpuset *table)
 	}
 }
 
-struct gpuset *gpuset_build(void *memory, const struct topology *topology)
+struct gpuset *gpuset_build(void *memory, const struct topology *topology, void *scratch)
 {
 	assert(memory != NULL && (uintptr_t)memory % ARENA_ALIGN == 0);
 	topology_check(topology);
@@ -233,6 +239,8 @@ struct gpuset *gpuset_build(void *memory, const struct topology *topology)
 	uint32_t gpus = topology->gpus;
 	struct gpuset *table = table_layout(&arena, gpus);
 	table->topology = *topology;
+	table->layer[0] = scratch;
+	table->layer[1] = table->layer[0] + layer_entries(FROND_GPUS_MAX);
 	numa_build(table);
 	islands_build(table);
 	levels_build(table);
@@ -367,16 +375,31 @@ static uint32_t search(const struct gpuset *table, const struct gpu_wish *wish, 
 	return best;
 }
 
+/* Where the entries of a mask begin when each has as many as bits: behind the bits of all masks below it. Those below
+ * with the same bits above bit b and not bit b itself are 2^b, with half of b bits each, and the bits above. */
+static uint32_t best_at(uint32_t mask)
+{
+	uint32_t at = 0, above = 0;
+	for (uint32_t left = mask; left != 0;) {
+		uint32_t bit = 31u - (uint32_t)__builtin_clz(left);
+		at += (bit << bit >> 1) + (above << bit);
+		above++;
+		left ^= 1u << bit;
+	}
+	return at;
+}
+
 /* The best of `count` free GPUs without a claim. */
 static uint32_t table_best(struct gpuset *table, uint32_t free, uint32_t count)
 {
-	uint64_t at = (uint64_t)free * table->topology.gpus + count - 1;
 	if (table->topology.gpus <= GPUS_SMALL) {
+		uint32_t at = free * table->topology.gpus + count - 1;
 		uint8_t *best = table->best;
 		if (best[at] == 0)
 			best[at] = (uint8_t)search(table, &wish_default, free, 0, count);
 		return best[at];
 	}
+	uint32_t at = best_at(free) + count - 1;
 	uint16_t *best = table->best;
 	if (best[at] == 0)
 		best[at] = (uint16_t)search(table, &wish_default, free, 0, count);

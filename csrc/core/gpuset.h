@@ -5,7 +5,7 @@
  * gangs: masks in, a mask out, the same every time.
  *
  * A table is not to be used by two threads at once, not even for reading: it fills itself on demand and has scratch
- * memory of its own.
+ * memory.
  */
 #ifndef FROND_CORE_GPUSET_H
 #define FROND_CORE_GPUSET_H
@@ -22,9 +22,12 @@ struct gpuset;
 
 /* Memory that a table for that many GPUs needs, at an address that is a multiple of ARENA_ALIGN. */
 uint64_t gpuset_bytes(uint32_t gpus);
+/* Scratch that gpuset_ring() needs for a table of up to FROND_GPUS_MAX; nothing stays in it between calls. */
+uint64_t gpuset_scratch(void);
 
-/* Builds the table in the caller's memory, which must outlive it; there is nothing to free. */
-struct gpuset *gpuset_build(void *memory, const struct topology *topology);
+/* Builds the table in the caller's memory, which must outlive it, and so must the scratch, which tables share; there is
+ * nothing to free. */
+struct gpuset *gpuset_build(void *memory, const struct topology *topology, void *scratch);
 
 /* Built from an equal topology. */
 bool gpuset_same(const struct gpuset *table, const struct topology *topology);

@@ -11,7 +11,7 @@ void ledger_layout(struct ledger *ledger, struct arena *arena, struct undo *undo
 		   struct node *nodes, uint32_t pod_cap)
 {
 	uint32_t buckets = 16;
-	while (buckets < pod_cap)
+	while (buckets < pod_cap / 2)
 		buckets *= 2;
 	ledger->undo = undo;
 	ledger->fabric = fabric;
@@ -57,13 +57,10 @@ static void onto_node(struct ledger *ledger, uint32_t at)
 	struct node *node = &ledger->nodes[entry->slot];
 	fabric_take_out(ledger->fabric, entry->slot, node);
 	undo_save(ledger->undo, node, sizeof *node);
-	save_entry(ledger, node->first);
 	node->held = (uint16_t)(node->held | entry->mask);
 	node->by_count += entry->by_count;
 	node_settle(node);
 	entry->node_next = node->first;
-	if (node->first != FROND_NONE)
-		ledger->entries[node->first].node_prev = at;
 	node->first = at;
 	fabric_put_in(ledger->fabric, entry->slot, node);
 }
@@ -75,24 +72,21 @@ static void off_node(struct ledger *ledger, uint32_t at)
 	assert((node->held & entry->mask) == entry->mask && node->by_count >= entry->by_count);
 	fabric_take_out(ledger->fabric, entry->slot, node);
 	undo_save(ledger->undo, node, sizeof *node);
-	save_entry(ledger, entry->node_next);
-	save_entry(ledger, entry->node_prev);
 	node->held = (uint16_t)(node->held & ~entry->mask);
 	node->by_count -= entry->by_count;
 	node_settle(node);
-	if (entry->node_prev != FROND_NONE)
-		ledger->entries[entry->node_prev].node_next = entry->node_next;
-	else
-		node->first = entry->node_next;
-	if (entry->node_next != FROND_NONE)
-		ledger->entries[entry->node_next].node_prev = entry->node_prev;
+	uint32_t *link = &node->first;
+	while (*link != at)
+		link = &ledger->entries[*link].node_next;
+	undo_save(ledger->undo, link, sizeof *link);
+	*link = entry->node_next;
 	fabric_put_in(ledger->fabric, entry->slot, node);
 }
 
 int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold, uint32_t slot, uint32_t mask,
 		     uint32_t by_count, uint32_t rank, uint32_t label, uint32_t *out)
 {
-	assert(hold != HOLD_FREE && ledger_find(ledger, pod) == FROND_NONE);
+	assert(hold != HOLD_FREE && ledger_find(ledger, pod) == FROND_NONE && by_count < 1u << (ENTRY_BY_COUNT - 1));
 	uint32_t at = ledger->free_head != FROND_NONE ? ledger->free_head : ledger->fresh;
 	if (ledger->used == ledger->cap)
 		return FROND_LIMIT;
@@ -113,17 +107,16 @@ int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold
 	ledger->used++;
 	ledger->conflicts += taken != 0;
 	*entry = (struct entry){.pod = pod,
-				.hold = (uint8_t)hold,
+				.hold = (uint32_t)hold & 3u,
 				.slot = slot,
 				.mask = (uint16_t)(mask & ~taken),
-				.by_count = by_count + bits_count(taken),
+				.by_count = (by_count + bits_count(taken)) & ((1u << ENTRY_BY_COUNT) - 1),
 				.rank = rank,
 				.label = label,
 				.gang = FROND_NONE,
 				.gang_next = FROND_NONE,
 				.gang_prev = FROND_NONE,
 				.node_next = FROND_NONE,
-				.node_prev = FROND_NONE,
 				.chain = ledger->bucket[home]};
 	ledger->bucket[home] = at;
 	if (slot != FROND_NONE)

@@ -11,20 +11,22 @@
 
 enum hold { HOLD_FREE, HOLD_RESERVED, HOLD_BOUND };
 
+#define ENTRY_BY_COUNT 24u /* bits */
+
 struct entry {
 	struct frond_key pod;
-	uint8_t hold;                  /* enum hold */
-	bool arrived;                  /* has reached Permit; owned by gang.c */
-	bool budgeted;                 /* evicting it would violate a disruption budget */
-	uint16_t mask;                 /* GPUs held by device */
-	uint32_t slot;                 /* node; FROND_NONE: a member without GPUs */
-	uint32_t by_count;             /* GPUs held by count */
-	uint32_t rank;                 /* FROND_NONE: in no plan of ours */
-	uint32_t label;                /* the caller's number for its name; FROND_NONE: none */
-	uint32_t gang;                 /* id in gang.h; FROND_NONE: none */
-	uint32_t gang_next, gang_prev; /* the gang's members; owned by gang.c */
-	uint32_t node_next, node_prev; /* the node's entries */
-	uint32_t chain;                /* next entry of the hash bucket, or of the free list */
+	uint32_t slot;                      /* node; FROND_NONE: a member without GPUs */
+	uint32_t by_count : ENTRY_BY_COUNT; /* GPUs held by count */
+	uint32_t hold : 2;                  /* enum hold */
+	uint32_t arrived : 1;               /* has reached Permit; owned by gang.c */
+	uint32_t budgeted : 1;              /* evicting it would violate a disruption budget */
+	uint16_t mask;                      /* GPUs held by device */
+	uint32_t rank;                      /* FROND_NONE: in no plan of ours */
+	uint32_t label;                     /* the caller's number for its name; FROND_NONE: none */
+	uint32_t gang;                      /* id in gang.h; FROND_NONE: none */
+	uint32_t gang_next, gang_prev;      /* the gang's members; owned by gang.c */
+	uint32_t node_next;                 /* the node's entries; few enough to find the one before by walking */
+	uint32_t chain;                     /* next entry of the hash bucket, or of the free list */
 };
 
 struct ledger {

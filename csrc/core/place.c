@@ -21,6 +21,7 @@ static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_
 	if (items + rest < rows)
 		rest = rows - items;
 	uint64_t bytes = items * sizeof *scratch->list + (items + rest) * sizeof *scratch->sum;
+	least = least > gpuset_scratch() ? least : gpuset_scratch();
 	if (bytes < least)
 		rest += (least - bytes) / sizeof *scratch->sum + 1;
 	scratch->list = arena_raw(arena, items, sizeof *scratch->list);

@@ -433,7 +433,7 @@ void place_leaf_gain(struct place_work *work, uint32_t item, uint32_t members, u
 {
 	struct totals totals = totals_of(work, item);
 	assert(gpus > 0 && gpus <= totals.free);
-	gain->score += members * place_leaf_score(work, totals.free, totals.used, totals.total, gpus);
+	gain->score += members * (uint32_t)place_leaf_score(work, totals.free, totals.used, totals.total, gpus);
 	gain->broken_leaves += totals.used == 0 && gpus < totals.free;
 	gain->opened_leaves += totals.used == 0;
 	gain->left += totals.free - gpus;
@@ -451,7 +451,7 @@ void place_link(const struct place_work *work, uint32_t slot, uint32_t set, uint
 		return;
 	uint32_t link = gpuset_bottleneck(work->sets[work->nodes[slot].topology], set);
 	gain->worst = min_u32(gain->worst, link);
-	gain->links += (uint64_t)link * members;
+	gain->links += link * members;
 }
 
 /* The nodes that fill() takes are those with the fewest free GPUs, each to its limit. */
@@ -482,7 +482,7 @@ static bool gain_by_sums(struct place_work *work, uint32_t item, uint32_t member
 	if (work->size > 1) {
 		uint32_t link = gpuset_bottleneck(set, bits_first(2));
 		gain->worst = min_u32(gain->worst, link);
-		gain->links += (uint64_t)link * members;
+		gain->links += link * members;
 	}
 	place_leaf_gain(work, item, members, members * work->size, gain);
 	return true;

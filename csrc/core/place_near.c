@@ -47,15 +47,22 @@ static void nearest_node(struct place_work *work)
 static void nearest_leaf(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t best = 0, nodes, each;
-	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
-		uint32_t room = leaf_hold(work, &fabric->leaf[leaf]);
-		if ((room > best || work->answer->best == BEST_NONE) &&
-		    place_cap(work, leaf, &nodes, &each) >= work->total) {
-			nearest(work, BEST_LEAVES, leaf, leaf, room);
-			best = room;
+	bool looked = work->near_plan == work->plan; /* place_span.c, at all but hopeless spines */
+	uint32_t best = looked ? work->near_leaf : FROND_NONE, most = best == FROND_NONE ? 0 : work->near_room;
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		if (looked && !place_hopeless(work, spine))
+			continue;
+		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++) {
+			uint32_t room = leaf_hold(work, &fabric->leaf[leaf]), nodes, each;
+			bool nearer = best == FROND_NONE || room > most || (room == most && leaf < best);
+			if (nearer && place_cap(work, leaf, &nodes, &each) >= work->total) {
+				best = leaf;
+				most = room;
+			}
 		}
 	}
+	if (best != FROND_NONE)
+		nearest(work, BEST_LEAVES, best, best, most);
 }
 
 /* Windows of need_leaves leaves whose capacity would do. Spines with less room than the best so far are passed over. */

@@ -319,6 +319,17 @@ static uint32_t best_kind(const struct place_work *work)
 	return even ? kind : FROND_NONE;
 }
 
+/* A leaf that comes nearer than any before, if it could hold the gang at all: place_near.c need not look again. */
+static bool remember(struct place_work *work, uint32_t leaf, uint32_t room)
+{
+	uint32_t nodes, each;
+	if (place_cap(work, leaf, &nodes, &each) < work->total)
+		return false;
+	work->near_leaf = leaf;
+	work->near_room = room;
+	return true;
+}
+
 /* Leaves of [lo, hi), each by itself. Those that lose for certain are counted and looked at no further. */
 static void walk_quickly(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
 {
@@ -328,9 +339,14 @@ static void walk_quickly(struct place_work *work, struct run *run, uint32_t lo, 
 	uint64_t value = work->best.found ? work->best.gain.score / missing : 0;
 	const struct leaf_sum *best = &leaves[kind == FROND_NONE ? 0 : work->picks[0].item];
 	uint32_t room = FROND_CANDIDATES - work->seen; /* candidates that may still be counted */
+	uint32_t near = work->near_leaf == FROND_NONE ? 0 : work->near_room + 1; /* least room that comes nearer */
 	for (uint32_t item = lo; item < hi; item++) {
-		if (leaf_hold(work, &leaves[item]) < missing)
+		uint32_t hold = leaf_hold(work, &leaves[item]);
+		if (hold < missing) {
+			if (hold >= near && remember(work, item, hold))
+				near = hold + 1;
 			continue;
+		}
 		if (kinds[item] == kind && kind != FROND_NONE && leaves[item].odd == 0 && lost < room &&
 		    loses(work, &leaves[item], best, value)) {
 			lost++;
@@ -349,9 +365,14 @@ static void walk_quickly(struct place_work *work, struct run *run, uint32_t lo, 
 	work->seen += lost;
 }
 
+static bool quickly(const struct place_work *work, const struct run *run)
+{
+	return work->quick && run->length == 1 && run->visit == run_walk && !place_shares(work);
+}
+
 static void visit_singles(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
 {
-	if (work->quick && run->visit == run_walk && !place_shares(work)) {
+	if (quickly(work, run)) {
 		walk_quickly(work, run, lo, hi);
 		return;
 	}
@@ -380,8 +401,7 @@ static void visit_runs(struct place_work *work, struct run *run, uint32_t lo, ui
 	}
 }
 
-/* No run of this spine can hold what is missing: its sums say so without a look at its leaves. */
-static bool hopeless(const struct place_work *work, uint32_t spine)
+bool place_hopeless(const struct place_work *work, uint32_t spine)
 {
 	const struct spine_sum *sum = &work->fabric->spine[spine];
 	if (work->one_node) {
@@ -416,6 +436,8 @@ static void visit_spines(struct place_work *work, struct run *run)
 				? item_spine(work, min_u32(work->hi, fabric->leaf_count) - 1)
 				: 0;
 	bool counting = run->visit == run_walk;
+	work->near_leaf = FROND_NONE;
+	work->near_plan = quickly(work, run) ? work->plan : 0;
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
 		work->alike_seen[spine] = 0;
 	for (uint32_t spine = work->lo < fabric->leaf_count ? item_spine(work, work->lo) : fabric->spine_count;
@@ -423,7 +445,7 @@ static void visit_spines(struct place_work *work, struct run *run)
 		uint32_t lo = max_u32(fabric->spine_start[spine], work->lo);
 		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->hi);
 		bool whole = lo == fabric->spine_start[spine] && hi == fabric->spine_start[spine + 1];
-		if ((work->pins == 0 && hopeless(work, spine)) || (whole && seen_alike(work, spine, counting)))
+		if ((work->pins == 0 && place_hopeless(work, spine)) || (whole && seen_alike(work, spine, counting)))
 			continue;
 		uint32_t before = work->seen;
 		visit_runs(work, run, lo, hi);

@@ -30,7 +30,7 @@ struct frame {              /* an item that the candidate in hand uses */
 	uint32_t count;     /* members it gets */
 	uint32_t least;     /* fewest to try */
 	uint32_t rest;      /* members still to place before this item */
-	uint32_t state;     /* place_table.c */
+	uint16_t state;     /* place_table.c */
 	bool skip;          /* place_table.c: the item may be left out as well */
 	uint64_t cost;      /* before this item */
 	struct gain before; /* of the items before this one */
@@ -107,6 +107,9 @@ struct place_work {
 	uint32_t seen;  /* candidates compared so far */
 	bool stop;      /* the bound has been reached */
 
+	/* the leaf with most room, of all in spines that are not hopeless; FROND_NONE: none could hold the gang */
+	uint32_t near_leaf, near_room;
+	uint32_t near_plan;   /* when every such leaf was looked at */
 	uint32_t *alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet */
 	uint16_t *fill;       /* by node of a leaf: take[], of another count */
 
@@ -176,6 +179,8 @@ bool place_rule(struct place_work *work);
 /* ---- place_span.c: today's nodes under the rule, or without it; the candidates go to place_see(). -------------------- */
 
 bool place_span(struct place_work *work);
+/* No run of this spine can hold what is missing: its sums say so without a look at its leaves. */
+bool place_hopeless(const struct place_work *work, uint32_t spine);
 bool place_relaxed(struct place_work *work);
 /* The candidate in frames[0 … depth) with its gain; true: go on. */
 bool place_see(struct place_work *work, const struct gain *gain);

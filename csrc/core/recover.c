@@ -702,7 +702,7 @@ static bool replace(struct view *view, struct frond_moves *out)
 int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
 		const struct frond_room *room, struct frond_moves *out, struct frond_move *moves, uint32_t cap)
 {
-	struct terms terms = core->gangs.gangs[gang].terms; /* a what-if may end the gang */
+	struct terms terms = gang_terms(&core->gangs.gangs[gang]); /* a what-if may end the gang */
 	struct view view = {.work = work, .core = core, .fabric = &core->fabric};
 	*out = (struct frond_moves){.outcome = FROND_PLACED};
 	int32_t code = roster_fill(&work->roster, core, gang);

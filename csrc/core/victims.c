@@ -20,11 +20,12 @@ void victims_layout(struct victims_work *work, struct arena *arena, uint32_t nod
 	work->node_cap = nodes;
 	work->pod_cap = min_u32(pods, VICTIM_PODS);
 	work->unit_cap = min_u32(pods, VICTIM_GANGS);
-	work->unit_of = arena_take(arena, pods, sizeof *work->unit_of);
+	work->entry_cap = pods;
+	work->unit_of = arena_raw(arena, pods, sizeof *work->unit_of);
 	work->units = arena_raw(arena, work->unit_cap, sizeof *work->units);
 	work->list = arena_raw(arena, work->pod_cap, sizeof *work->list);
-	work->parts = arena_take(arena, pods, sizeof *work->parts);
-	work->freed = arena_take(arena, nodes, sizeof *work->freed);
+	work->parts = arena_raw(arena, pods, sizeof *work->parts);
+	work->freed = arena_raw(arena, nodes, sizeof *work->freed);
 }
 
 int price_compare(const struct price *a, const struct price *b)
@@ -852,6 +853,9 @@ int32_t victims(struct victims_work *work, struct core *core, const struct ask *
 		hunt.answer.plan.generation = core->generation;
 		return tell(&hunt, out, pods, cap);
 	}
+	memset(work->unit_of, 0, work->entry_cap * sizeof *work->unit_of);
+	memset(work->parts, 0, work->entry_cap * sizeof *work->parts);
+	memset(work->freed, 0, work->node_cap * sizeof *work->freed);
 	learn_rule(&hunt);
 	struct answer waits = hunt.answer;
 	if (!find_cheapest(&hunt)) {

@@ -55,7 +55,7 @@ struct victim { /* a pod that goes, and what it takes to put it back */
 };
 
 struct victims_work {
-	uint32_t pod_cap, unit_cap, node_cap;
+	uint32_t pod_cap, unit_cap, node_cap, entry_cap;
 	uint32_t *unit_of; /* by gang: its unit; valid when units[].gang agrees */
 	struct unit *units;
 	uint32_t unit_count;

@@ -73,12 +73,14 @@ struct frond_pair { /* a label or an annotation */
 	struct frond_span value;
 };
 
+/* With `nodes` nodes there may be nodes / 2 leaves (4,096 and nodes / 4, if that is more), nodes / 16 spines (4,096, if that
+ * is more), and names for them and for nodes / 4 cores and NVLink domains. Nodes of further leaves are scheduled without
+ * topology, and problems() says so. */
 struct frond_limits {
-	uint32_t nodes;      /* slots 0 … nodes - 1 */
-	uint32_t pods;       /* pods that hold GPUs or reservations at one time */
-	uint32_t text_bytes; /* names of nodes and domains, 8 bytes beside each; 0: 40 bytes a name */
-	uint32_t
-		table_bytes; /* for GPU-set tables; 0: 4 MiB, room for one kind of 16-GPU node and hundreds of 8-GPU kinds */
+	uint32_t nodes;       /* slots 0 … nodes - 1 */
+	uint32_t pods;        /* pods that hold GPUs or reservations at one time */
+	uint32_t text_bytes;  /* names of nodes and domains, 2 bytes beside each; 0: 32 bytes a node and 64 KiB */
+	uint32_t table_bytes; /* for GPU-set tables; 0: room for one kind of 16-GPU node and 255 kinds of 8-GPU nodes */
 };
 
 /* What the host needs to know of the args; the rest stays in the engine. Spans are of the text that args() fills. */

@@ -128,7 +128,7 @@ static void identity_recall(struct probe_report *report, uint32_t index, struct 
 	struct probe_gpu *gpu = &report->gpus[index];
 	if (gpu->uuid[0] != '\0' && strcmp(known->uuid, gpu->uuid) != 0)
 		memset(known, 0, sizeof(*known)); /* another GPU has this index now */
-	bool taken = false; /* by a GPU that says so itself */
+	bool taken = false;                       /* by a GPU that says so itself */
 	for (uint32_t i = 0; i < index; i++)
 		taken = taken || (known->uuid[0] != '\0' && strcmp(report->gpus[i].uuid, known->uuid) == 0) ||
 			pci_same(&report->gpus[i].pci, &known->pci);
@@ -163,8 +163,15 @@ void gpu_identify(struct reading *reading, uint32_t index, struct gpu_session *s
 	if (reading->opened[index]) {
 		nvmlDevice_t device = reading->devices[index];
 		uuid_read(reading, index, device);
-		pci_read(reading, index, device);
-		model_read(reading, index, device);
+		const struct probe_gpu *before =
+			reading->before != NULL && same_gpu(reading, index) ? &reading->before->gpus[index] : NULL;
+		if (before != NULL && before->pci.known && before->model[0] != '\0') {
+			reading->report->gpus[index].pci = before->pci;
+			memcpy(reading->report->gpus[index].model, before->model, sizeof(before->model));
+		} else {
+			pci_read(reading, index, device);
+			model_read(reading, index, device);
+		}
 		memory_read(reading, index, device);
 	}
 	identity_recall(reading->report, index, &session->identity);
@@ -189,7 +196,8 @@ void gpu_use(struct reading *reading, uint32_t index)
 }
 
 /* All versions say PID and memory; the newer ones also say the slice, which the PID makes superfluous here. */
-static int32_t processes_ask(struct reading *reading, uint32_t index, uint32_t room, uint32_t *count, nvmlProcessInfo_t *out)
+static int32_t processes_ask(struct reading *reading, uint32_t index, uint32_t room, uint32_t *count,
+			     nvmlProcessInfo_t *out)
 {
 	nvmlDevice_t device = reading->devices[index];
 	*count = room;
@@ -213,7 +221,8 @@ static int by_pid(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static void processes_keep(const struct reading *reading, struct probe_gpu *gpu, nvmlProcessInfo_t *infos, uint32_t count)
+static void processes_keep(const struct reading *reading, struct probe_gpu *gpu, nvmlProcessInfo_t *infos,
+			   uint32_t count)
 {
 	qsort(infos, count, sizeof(*infos), by_pid);
 	gpu->processes_found = count;
@@ -237,8 +246,7 @@ static void processes_read(struct reading *reading, uint32_t index)
 		free(infos);
 		room = count + PROCESSES_ASK_MORE;
 		infos = calloc(room, sizeof(*infos));
-		code = infos == NULL ? (int32_t)NVML_ERROR_MEMORY
-				     : processes_ask(reading, index, room, &count, infos);
+		code = infos == NULL ? (int32_t)NVML_ERROR_MEMORY : processes_ask(reading, index, room, &count, infos);
 	}
 	if (code == NVML_SUCCESS && count <= room)
 		processes_keep(reading, gpu, infos, count);

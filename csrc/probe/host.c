@@ -25,7 +25,7 @@ bool host_read(const char *xml, const struct probe_pci *gpus, uint32_t gpu_count
 	out->gpu_count = gpu_count;
 	for (uint32_t i = 0; i < gpu_count; i++) {
 		hwloc_obj_t gpu = gpus[i].known ? hwloc_get_pcidev_by_busid(topology, gpus[i].domain, gpus[i].bus,
-									     gpus[i].device, 0)
+									    gpus[i].device, 0)
 						: NULL;
 		out->gpus[i] = gpus[i];
 		out->numa[i] = gpu == NULL ? PROBE_UNKNOWN : numa_of(topology, gpu);
@@ -115,22 +115,36 @@ static void nics_find(hwloc_topology_t topology, struct host *out, hwloc_obj_t *
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* The NUMA node with processors that the device hangs on. Memory of a GPU may be a node of its own, without processors. A
- * device that hangs on several nodes is nearer to none. */
+/* The part of the processor tree whose local memory the node is. */
+static hwloc_obj_t owner_of(hwloc_obj_t node)
+{
+	while (node != NULL && hwloc_obj_type_is_memory(node->type))
+		node = node->parent;
+	return node;
+}
+
+static bool is_inside(hwloc_obj_t part, hwloc_obj_t whole)
+{
+	while (part != NULL && part != whole)
+		part = part->parent;
+	return part != NULL;
+}
+
+/* The NUMA node that is local to the smallest part of the tree that the device hangs on. Where that part has several, as
+ * when a GPU's own memory is a node, the first is the processors'. A device that hangs above all nodes is nearest to none. */
 static int32_t numa_of(hwloc_topology_t topology, hwloc_obj_t device)
 {
-	hwloc_obj_t host = hwloc_get_non_io_ancestor_obj(topology, device);
-	int32_t found = PROBE_UNKNOWN;
-	if (host == NULL || host->nodeset == NULL)
-		return found;
-	for (hwloc_obj_t node = NULL; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != NULL;) {
-		if (!hwloc_bitmap_isset(host->nodeset, node->os_index) || hwloc_bitmap_iszero(node->cpuset))
+	hwloc_obj_t host = hwloc_get_non_io_ancestor_obj(topology, device), best = NULL;
+	for (hwloc_obj_t node = NULL;
+	     (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != NULL;) {
+		hwloc_obj_t owner = owner_of(node);
+		if (owner == NULL || !is_inside(host, owner) || node->os_index > INT32_MAX)
 			continue;
-		if (found != PROBE_UNKNOWN || node->os_index > INT32_MAX)
-			return PROBE_UNKNOWN;
-		found = (int32_t)node->os_index;
+		if (best == NULL || owner->depth > owner_of(best)->depth ||
+		    (owner == owner_of(best) && node->os_index < best->os_index))
+			best = node;
 	}
-	return found;
+	return best == NULL ? PROBE_UNKNOWN : (int32_t)best->os_index;
 }
 
 static uint32_t depth_of(hwloc_obj_t device)

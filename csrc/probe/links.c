@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-#define MBPS_PER_GBPS  1000u
-#define MBPS_SANE_MAX  1000000u
-#define GBPS_STEP      5u /* what is sold is a multiple; the line carries a little more */
-#define FIELD_LINKS    12u /* links whose speed has a field of its own */
-#define FIELDS_MAX     (PROBE_LINKS_MAX + FIELD_LINKS + 1u)
+#define MBPS_PER_GBPS 1000u
+#define MBPS_SANE_MAX 1000000u
+#define GBPS_STEP     5u  /* what is sold is a multiple; the line carries a little more */
+#define FIELD_LINKS   12u /* links whose speed has a field of its own */
+#define FIELDS_MAX    (PROBE_LINKS_MAX + FIELD_LINKS + 1u)
 
 static void link_read(struct reading *reading, uint32_t index, uint32_t at);
 static void link_where(struct reading *reading, uint32_t index, uint32_t at);
@@ -29,7 +29,8 @@ static bool field_value(const nvmlFieldValue_t *field, uint64_t max, uint32_t *o
 	uint64_t value;
 	if (field->valueType == NVML_VALUE_TYPE_UNSIGNED_INT)
 		value = field->value.uiVal;
-	else if (field->valueType == NVML_VALUE_TYPE_UNSIGNED_LONG || field->valueType == NVML_VALUE_TYPE_UNSIGNED_LONG_LONG)
+	else if (field->valueType == NVML_VALUE_TYPE_UNSIGNED_LONG ||
+		 field->valueType == NVML_VALUE_TYPE_UNSIGNED_LONG_LONG)
 		value = field->value.ullVal;
 	else
 		return false;
@@ -131,7 +132,8 @@ static void link_where(struct reading *reading, uint32_t index, uint32_t at)
 {
 	struct probe_link *link = &reading->report->gpus[index].links[at];
 	nvmlIntNvLinkDeviceType_t type = NVML_NVLINK_DEVICE_TYPE_UNKNOWN;
-	int32_t code = ASK(reading, (int32_t)index, nvmlDeviceGetNvLinkRemoteDeviceType, reading->devices[index], at, &type);
+	int32_t code =
+		ASK(reading, (int32_t)index, nvmlDeviceGetNvLinkRemoteDeviceType, reading->devices[index], at, &type);
 	if (code == NVML_SUCCESS && type == NVML_NVLINK_DEVICE_TYPE_SWITCH) {
 		link->remote = PROBE_REMOTE_SWITCH;
 		return;
@@ -152,13 +154,14 @@ static void link_where(struct reading *reading, uint32_t index, uint32_t at)
 /* A link that was up and is up leads where it led. */
 static bool link_recall(const struct reading *reading, uint32_t index, uint32_t at, struct probe_link *link)
 {
-	if (reading->before == NULL || index >= reading->before->gpu_count)
+	if (reading->before == NULL)
 		return false;
-	const struct probe_gpu *gpu = &reading->report->gpus[index], *before = &reading->before->gpus[index];
+	const struct probe_gpu *before = &reading->before->gpus[index];
 	const struct probe_link *known = &before->links[at];
-	if (strcmp(gpu->uuid, before->uuid) != 0 || gpu->uuid[0] == '\0' || before->link_count <= (int32_t)at ||
-	    known->up != 1 || known->remote == PROBE_REMOTE_UNKNOWN || known->version < 0 ||
-	    (known->remote == PROBE_REMOTE_GPU && known->peer < 0))
+	if (!same_gpu(reading, index) || before->link_count <= (int32_t)at || known->up != 1 ||
+	    known->remote == PROBE_REMOTE_UNKNOWN || known->version < 0)
+		return false;
+	if (known->remote == PROBE_REMOTE_GPU && (known->peer < 0 || !same_gpu(reading, (uint32_t)known->peer)))
 		return false;
 	link->version = known->version;
 	link->remote = known->remote;
@@ -191,11 +194,10 @@ static void link_read(struct reading *reading, uint32_t index, uint32_t at)
 static int32_t state_read(struct reading *reading, uint32_t index, uint32_t at)
 {
 	nvmlEnableState_t state = NVML_FEATURE_DISABLED;
-	int32_t code =
-		asks(reading, (int32_t)index, reading->driver->nvmlDeviceGetNvLinkState != NULL)
-			? (int32_t)reading->driver->nvmlDeviceGetNvLinkState(reading->devices[index], at, &state)
-			: unasked(reading, (int32_t)index, CALL_nvmlDeviceGetNvLinkState,
-				  reading->driver->nvmlDeviceGetNvLinkState != NULL);
+	int32_t code = asks(reading, (int32_t)index, reading->driver->nvmlDeviceGetNvLinkState != NULL)
+			       ? (int32_t)reading->driver->nvmlDeviceGetNvLinkState(reading->devices[index], at, &state)
+			       : unasked(reading, (int32_t)index, CALL_nvmlDeviceGetNvLinkState,
+					 reading->driver->nvmlDeviceGetNvLinkState != NULL);
 	/* This is how drivers say where the links end; it is a failure only for a link that must be there. */
 	if (code == NVML_ERROR_INVALID_ARGUMENT || code == PROBE_CODE_MISSING)
 		return PROBE_ABSENT;
@@ -266,8 +268,7 @@ void fabric_read(struct reading *reading, uint32_t index)
 	nvmlGpuFabricInfoV_t info;
 	memset(&info, 0, sizeof(info));
 	info.version = nvmlGpuFabricInfo_v2; /* the third version adds a summary that older drivers do not know */
-	int32_t code =
-		ASK(reading, (int32_t)index, nvmlDeviceGetGpuFabricInfoV, reading->devices[index], &info);
+	int32_t code = ASK(reading, (int32_t)index, nvmlDeviceGetGpuFabricInfoV, reading->devices[index], &info);
 	if (code != NVML_SUCCESS || info.state == NVML_GPU_FABRIC_STATE_NOT_SUPPORTED) {
 		int32_t nothing = code == NVML_SUCCESS ? PROBE_ABSENT : without(code);
 		gpu->fabric = gpu->fabric_status = nothing;

@@ -95,8 +95,7 @@ void merge_islands(struct probe_report *report)
 					lowest[a] = least(lowest[a], lowest[b]);
 	int32_t next = 0;
 	for (uint32_t i = 0; i < count; i++)
-		report->gpus[i].island =
-			lowest[i] == (int32_t)i ? next++ : report->gpus[lowest[i]].island;
+		report->gpus[i].island = lowest[i] == (int32_t)i ? next++ : report->gpus[lowest[i]].island;
 }
 
 /* ---- NUMA and rails ---------------------------------------------------------------------------------------------- */

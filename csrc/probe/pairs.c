@@ -2,12 +2,11 @@
 /* Part of reading.h: what the driver says of two GPUs at once. */
 #include "probe/reading.h"
 
-#include <string.h>
-
 static int32_t p2p_read(struct reading *reading, uint32_t a, uint32_t b, nvmlGpuP2PCapsIndex_t what)
 {
 	nvmlGpuP2PStatus_t status = NVML_P2P_STATUS_UNKNOWN;
-	int32_t code = ASK(reading, (int32_t)a, nvmlDeviceGetP2PStatus, reading->devices[a], reading->devices[b], what, &status);
+	int32_t code = ASK(reading, (int32_t)a, nvmlDeviceGetP2PStatus, reading->devices[a], reading->devices[b], what,
+			   &status);
 	if (code != NVML_SUCCESS)
 		return without(code);
 	if (status == NVML_P2P_STATUS_UNKNOWN)
@@ -41,9 +40,7 @@ static bool both_there(const struct reading *reading, uint32_t a, uint32_t b)
 static bool recalls(const struct reading *reading, uint32_t a, uint32_t b)
 {
 	const struct probe_report *now = reading->report, *before = reading->before;
-	return before != NULL && before->gpu_count == now->gpu_count && now->gpus[a].uuid[0] != '\0' &&
-	       now->gpus[b].uuid[0] != '\0' && strcmp(now->gpus[a].uuid, before->gpus[a].uuid) == 0 &&
-	       strcmp(now->gpus[b].uuid, before->gpus[b].uuid) == 0 && before->pairs[a][b].level >= 0 &&
+	return before != NULL && same_gpu(reading, a) && same_gpu(reading, b) && before->pairs[a][b].level >= 0 &&
 	       now->pairs[a][b].gbps == before->pairs[a][b].gbps && now->pairs[a][b].gbps >= 0;
 }
 

@@ -14,8 +14,9 @@ static bool uid_read(const char *text, char out[POD_UID_ROOM])
 {
 	static const char pattern[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 	uint32_t len = 0;
-	while (len < UID_BYTES && (isxdigit((unsigned char)text[len]) ? pattern[len] == 'x'
-								      : pattern[len] == '-' && (text[len] == '-' || text[len] == '_'))) {
+	while (len < UID_BYTES &&
+	       (isxdigit((unsigned char)text[len]) ? pattern[len] == 'x'
+						   : pattern[len] == '-' && (text[len] == '-' || text[len] == '_'))) {
 		out[len] = text[len] == '_' ? '-' : (char)tolower((unsigned char)text[len]);
 		len++;
 	}

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATH_ROOM            512u
-#define EVENTS_PER_READ_MAX  64u
-#define GPUS_SANE_MAX        1024u
-#define LIBRARY              "libnvidia-ml.so.1"
-#define XID_MAX              100000u
+#define PATH_ROOM           512u
+#define EVENTS_PER_READ_MAX 64u
+#define GPUS_SANE_MAX       1024u
+#define LIBRARY             "libnvidia-ml.so.1"
+#define XID_MAX             100000u
 
 struct probe {
 	char nvml[PATH_ROOM], xml[PATH_ROOM], proc[PATH_ROOM];
@@ -118,7 +118,8 @@ void probe_read(struct probe *probe, enum probe_depth depth, struct probe_report
 
 /* ---- the driver -------------------------------------------------------------------------------------------------- */
 
-static bool refuse(struct probe *probe, struct probe_report *report, enum probe_state state, const char *what, int32_t code)
+static bool refuse(struct probe *probe, struct probe_report *report, enum probe_state state, const char *what,
+		   int32_t code)
 {
 	report->state = state;
 	snprintf(report->reason, sizeof(report->reason), "%s: NVML code %d", what, (int)code);
@@ -176,15 +177,15 @@ static bool count_read(struct probe *probe, struct reading *reading)
 	}
 	if (code != NVML_SUCCESS) {
 		report->state = PROBE_BROKEN;
-		snprintf(report->reason, sizeof(report->reason), "the driver does not say how many GPUs it has: NVML code %d",
-			 (int)code);
+		snprintf(report->reason, sizeof(report->reason),
+			 "the driver does not say how many GPUs it has: NVML code %d", (int)code);
 		return false;
 	}
 	report->gpus_found = count;
 	report->gpu_count = count < PROBE_GPUS_MAX ? count : PROBE_GPUS_MAX;
 	if (count > PROBE_GPUS_MAX)
-		snprintf(report->reason, sizeof(report->reason), "the driver has %u GPUs; only the first %u are reported",
-			 count, PROBE_GPUS_MAX);
+		snprintf(report->reason, sizeof(report->reason),
+			 "the driver has %u GPUs; only the first %u are reported", count, PROBE_GPUS_MAX);
 	return true;
 }
 
@@ -197,8 +198,8 @@ static int32_t watch(struct probe *probe, struct reading *reading, uint32_t i)
 		return 0;
 	if (!reading->opened[i])
 		return PROBE_UNKNOWN;
-	int32_t code = ASK(reading, (int32_t)i, nvmlDeviceRegisterEvents, reading->devices[i], nvmlEventTypeXidCriticalError,
-			   probe->events);
+	int32_t code = ASK(reading, (int32_t)i, nvmlDeviceRegisterEvents, reading->devices[i],
+			   nvmlEventTypeXidCriticalError, probe->events);
 	probe->gpus[i].watched = code == NVML_SUCCESS;
 	probe->gpus[i].watched_as = reading->devices[i];
 	return code == NVML_SUCCESS ? 0 : without(code);
@@ -214,7 +215,8 @@ static int32_t events_take(struct probe *probe, struct reading *reading)
 		__typeof__(nvmlEventSetWait_v2) *wait =
 			second ? probe->driver.nvmlEventSetWait_v2 : probe->driver.nvmlEventSetWait;
 		uint32_t call = second ? CALL_nvmlEventSetWait_v2 : CALL_nvmlEventSetWait;
-		int32_t code = wait == NULL ? unasked(reading, -1, call, false) : (int32_t)wait(probe->events, &event, 0);
+		int32_t code =
+			wait == NULL ? unasked(reading, -1, call, false) : (int32_t)wait(probe->events, &event, 0);
 		if (code == NVML_ERROR_TIMEOUT)
 			return NVML_SUCCESS;
 		if (code != NVML_SUCCESS)

@@ -5,7 +5,8 @@
  * clock, and decides nothing about placement.
  *
  * A missing library, a missing driver, a dead GPU and a call that fails are answers, not errors: the report says what is
- * known, what is not, and which call answered what.
+ * known, what is not, and which call answered what. A report whose state is not PROBE_OK has no GPUs because nobody could
+ * be asked, not because there are none: who publishes reports must tell the two apart.
  *
  * Threads. There are no globals: probes are independent, each used by one thread at a time. A call into a sick driver may
  * never come back, and nothing here can end it. So the caller reads on a thread of its own, watches it, and on a hang leaves
@@ -57,7 +58,7 @@ struct probe_pci {
 	uint32_t domain, bus, device;
 };
 
-struct probe_link { /* one NVLink of a GPU */
+struct probe_link {      /* one NVLink of a GPU */
 	int32_t up;      /* 1, 0 or PROBE_UNKNOWN */
 	int32_t version; /* as NVML counts them */
 	int32_t line_mbps;
@@ -88,8 +89,8 @@ struct probe_gpu {
 	int32_t utilization; /* percent */
 
 	enum probe_health health;
-	char reason[120]; /* why it is not healthy */
-	int64_t ecc_errors; /* uncorrectable, since the last reset */
+	char reason[120];                                 /* why it is not healthy */
+	int64_t ecc_errors;                               /* uncorrectable, since the last reset */
 	int32_t rows_failed, rows_pending, pages_pending; /* repairs of memory: 1 yes, 0 no */
 	int32_t xid; /* the last critical one since the probe was opened; 0: none */
 
@@ -116,14 +117,14 @@ struct probe_gpu {
 	int32_t numa;
 	int32_t rail; /* its nearest NIC; where several GPUs share several, each takes another */
 	int32_t rail_level;
-	int32_t island; /* GPUs that known links join have the same, numbered by their lowest index */
+	int32_t island;       /* GPUs that known links join have the same, numbered by their lowest index */
 	uint64_t unsupported; /* a bit for each call that this GPU does not support */
 };
 
 struct probe_pair {
 	int32_t gbps; /* one direction; 0: PCIe or the host only; the same both ways */
 	enum probe_remote through;
-	int32_t level; /* enum probe_level */
+	int32_t level;                           /* enum probe_level */
 	int32_t p2p_read, p2p_write, p2p_nvlink; /* 1 yes, 0 no */
 };
 
@@ -155,7 +156,7 @@ struct probe_report {
 };
 
 struct probe_options {
-	const char *nvml; /* path of the library; NULL: libnvidia-ml.so.1 where the loader finds it */
+	const char *nvml;      /* path of the library; NULL: libnvidia-ml.so.1 where the loader finds it */
 	const char *hwloc_xml; /* NULL: this machine */
 	const char *proc;      /* NULL: /proc */
 };

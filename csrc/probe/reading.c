@@ -57,6 +57,13 @@ void odd(struct reading *reading, int32_t gpu, uint32_t call)
 	note(reading->report, gpu, call, PROBE_CODE_ODD);
 }
 
+bool same_gpu(const struct reading *reading, uint32_t index)
+{
+	const struct probe_gpu *now = &reading->report->gpus[index], *before = &reading->before->gpus[index];
+	return index < reading->report->gpu_count && index < reading->before->gpu_count && now->uuid[0] != '\0' &&
+	       strcmp(now->uuid, before->uuid) == 0;
+}
+
 int32_t without(int32_t code)
 {
 	return code == NVML_ERROR_NOT_SUPPORTED || code == PROBE_CODE_MISSING ? PROBE_ABSENT : PROBE_UNKNOWN;

@@ -10,6 +10,8 @@
 #include "probe/host.h"
 #include "probe/probe.h"
 
+#include <stddef.h>
+
 struct identity { /* what a GPU is, from the last read that could say */
 	char uuid[96], model[96];
 	struct probe_pci pci;
@@ -46,6 +48,9 @@ int32_t unasked(struct reading *reading, int32_t gpu, uint32_t call, bool there)
 
 /* It answered, but with what cannot be: noted as a failure. */
 void odd(struct reading *reading, int32_t gpu, uint32_t call);
+
+/* Does the index mean the GPU that it meant in the read before? There was one. */
+bool same_gpu(const struct reading *reading, uint32_t index);
 
 /* PROBE_ABSENT for "not supported" and for functions that the library does not have, else PROBE_UNKNOWN. */
 int32_t without(int32_t code);

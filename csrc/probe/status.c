@@ -165,7 +165,8 @@ static bool heartbeat_put(cJSON *object, int64_t seconds)
 	struct tm parts;
 	time_t when = (time_t)seconds;
 	char text[32];
-	if (seconds < 0 || gmtime_r(&when, &parts) == NULL || strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
+	if (seconds < 0 || gmtime_r(&when, &parts) == NULL ||
+	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
 		return true;
 	return put_text(object, "heartbeat", text);
 }

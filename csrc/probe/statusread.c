@@ -115,7 +115,8 @@ static int32_t list_read(const struct section *section, const char *key, uint32_
 	int32_t code = FROND_OK;
 	for (const cJSON *item = list->child; item != NULL && code == FROND_OK; item = item->next, i++) {
 		if (i == max)
-			return complain(section->complaint, 0, "%s.%s: has more than %u entries", section->path, key, max);
+			return complain(section->complaint, 0, "%s.%s: has more than %u entries", section->path, key,
+					max);
 		snprintf(path, sizeof(path), "%s.%s[%u]", section->path, key, i);
 		struct section entry = {.object = item, .path = path, .complaint = section->complaint};
 		code = read(&entry, item, i, to);
@@ -128,7 +129,8 @@ static int32_t list_read(const struct section *section, const char *key, uint32_
 static const struct choice health_words = {
 	3, {[PROBE_HEALTH_UNKNOWN] = "Unknown", [PROBE_HEALTHY] = "Healthy", [PROBE_UNHEALTHY] = "Unhealthy"}};
 static const struct choice kind_words = {
-	4, {[STATUS_NVLINK] = "NVLink", [STATUS_NVSWITCH] = "NVSwitch", [STATUS_XGMI] = "XGMI", [STATUS_PCIE] = "PCIe"}};
+	4,
+	{[STATUS_NVLINK] = "NVLink", [STATUS_NVSWITCH] = "NVSwitch", [STATUS_XGMI] = "XGMI", [STATUS_PCIE] = "PCIe"}};
 
 static int32_t link_read(const struct section *entry, const cJSON *item, uint32_t i, void *to)
 {
@@ -149,8 +151,8 @@ static int32_t link_read(const struct section *entry, const cJSON *item, uint32_
 	if (code == FROND_OK)
 		code = section_whole(entry, "bandwidthGBps", 0, STATUS_GBPS_MAX, &link->gbps);
 	if (code == FROND_OK && i > 0 && link->peer <= device->links[i - 1].peer)
-		return complain(entry->complaint, 0, "%s.peer: %u comes after %u; peers must ascend", entry->path, link->peer,
-				device->links[i - 1].peer);
+		return complain(entry->complaint, 0, "%s.peer: %u comes after %u; peers must ascend", entry->path,
+				link->peer, device->links[i - 1].peer);
 	link->kind = (enum status_kind)kind;
 	device->link_count = i + 1;
 	return code;
@@ -168,7 +170,8 @@ static int32_t slice_read(const struct section *entry, const cJSON *item, uint32
 	if (code == FROND_OK)
 		code = need(entry, "profile");
 	if (code == FROND_OK)
-		code = text_read(entry, "id", STATUS_ID_MAX, is_plain, "must be 1 to 128 printable characters", slice->id);
+		code = text_read(entry, "id", STATUS_ID_MAX, is_plain, "must be 1 to 128 printable characters",
+				 slice->id);
 	if (code == FROND_OK)
 		code = text_read(entry, "profile", STATUS_PROFILE_MAX, is_plain, "must be 1 to 32 printable characters",
 				 slice->profile);
@@ -209,8 +212,9 @@ static int32_t device_numbers(const struct section *entry, struct status_device 
 
 static int32_t device_read(const struct section *entry, const cJSON *item, uint32_t i, void *to)
 {
-	static const char *const known[] = {"id",     "index",         "model", "memoryMiB", "health",      "numaNode",      "pciBusId",
-					    "island", "bandwidthGBps", "links", "mig",       "utilization", "memoryUsedMiB", "inUseBy"};
+	static const char *const known[] = {"id",       "index",       "model",         "memoryMiB",     "health",
+					    "numaNode", "pciBusId",    "island",        "bandwidthGBps", "links",
+					    "mig",      "utilization", "memoryUsedMiB", "inUseBy"};
 	static const char *const needed[] = {"id", "index", "health"};
 	struct status *status = to;
 	struct status_device *device = &status->devices[i];
@@ -221,19 +225,20 @@ static int32_t device_read(const struct section *entry, const cJSON *item, uint3
 		code = need(entry, needed[k]);
 	if (code == FROND_OK)
 		code = text_read(entry, "id", STATUS_ID_MAX, is_id,
-				 "must be at most 128 letters, digits, \"-\", \".\" and \"_\" with a letter or digit at both ends",
+				 "must be at most 128 letters, digits, \"-\", \".\" and \"_\" with a letter or digit "
+				 "at both ends",
 				 device->id);
 	if (code == FROND_OK)
 		code = section_whole(entry, "index", 0, PROBE_GPUS_MAX - 1, &device->index);
 	if (code == FROND_OK && device->index != i)
-		return complain(entry->complaint, 0, "%s.index: is %u; indices must be 0 to n - 1 in order", entry->path,
-				device->index);
+		return complain(entry->complaint, 0, "%s.index: is %u; indices must be 0 to n - 1 in order",
+				entry->path, device->index);
 	if (code == FROND_OK)
 		code = text_read(entry, "model", STATUS_MODEL_MAX, is_plain, "must be at most 128 printable characters",
 				 device->model);
 	if (code == FROND_OK)
-		code = text_read(entry, "pciBusId", sizeof(device->pci) - 1, is_pci,
-				 "must be like 00000000:1B:00.0", device->pci);
+		code = text_read(entry, "pciBusId", sizeof(device->pci) - 1, is_pci, "must be like 00000000:1B:00.0",
+				 device->pci);
 	if (code == FROND_OK)
 		code = section_choice(entry, "health", &health_words, &health);
 	if (code == FROND_OK)
@@ -306,13 +311,14 @@ static int32_t links_check(const struct status *status, struct complaint *compla
 		for (uint32_t i = 0; i < status->devices[a].link_count; i++) {
 			const struct status_link *link = &status->devices[a].links[i];
 			if (link->peer == a || link->peer >= status->device_count)
-				return complain(complaint, 0, "status.devices[%u].links[%u].peer: %u is %s", a, i, link->peer,
-						link->peer == a ? "the device itself" : "no device");
+				return complain(complaint, 0, "status.devices[%u].links[%u].peer: %u is %s", a, i,
+						link->peer, link->peer == a ? "the device itself" : "no device");
 			uint32_t back = gbps_to(&status->devices[link->peer], a);
 			if (back != link->gbps)
-				return complain(complaint, 0,
-						"status.devices[%u].links[%u].bandwidthGBps: is %u, but device %u says %u", a, i,
-						link->gbps, link->peer, back);
+				return complain(
+					complaint, 0,
+					"status.devices[%u].links[%u].bandwidthGBps: is %u, but device %u says %u", a,
+					i, link->gbps, link->peer, back);
 		}
 	}
 	return FROND_OK;
@@ -333,9 +339,10 @@ static int32_t islands_check(const struct status *status, struct complaint *comp
 		for (uint32_t b = 0; b < a; b++) {
 			int32_t left = status->devices[a].island, right = status->devices[b].island;
 			if (left >= 0 && right >= 0 && (left == right) != (lowest[a] == lowest[b]))
-				return complain(complaint, 0,
-						"status.devices[%u].island: is %d as device %u has %d, but links %s the two", a,
-						(int)left, b, (int)right, lowest[a] == lowest[b] ? "join" : "do not join");
+				return complain(
+					complaint, 0,
+					"status.devices[%u].island: is %d as device %u has %d, but links %s the two", a,
+					(int)left, b, (int)right, lowest[a] == lowest[b] ? "join" : "do not join");
 		}
 	}
 	return FROND_OK;

@@ -385,14 +385,15 @@ static struct bench *bench_open(uint32_t nodes, struct complaint *complaint)
 	bench->dice = 1;
 	bench->bytes = (bench->abi->size_of(&limits) + ALIGN - 1) / ALIGN * ALIGN;
 	bench->memory = aligned_alloc(ALIGN, bench->bytes);
-	bench->set_memory = aligned_alloc(ALIGN, (gpuset_bytes(NODE_GPUS) + ALIGN - 1) / ALIGN * ALIGN);
+	uint64_t set_bytes = (gpuset_bytes(NODE_GPUS) + ALIGN - 1) / ALIGN * ALIGN;
+	bench->set_memory = aligned_alloc(ALIGN, set_bytes + (gpuset_scratch() + ALIGN - 1) / ALIGN * ALIGN);
 	bench->lines = calloc(nodes, sizeof *bench->lines);
 	if (bench->memory == NULL || bench->set_memory == NULL || bench->lines == NULL)
 		goto out;
 	for (uint32_t i = 0; i < NODE_GPUS; i++)
 		for (uint32_t j = 0; j < NODE_GPUS; j++)
 			topology.link_gbps[i][j] = i == j ? 0 : 450;
-	bench->set = gpuset_build(bench->set_memory, &topology);
+	bench->set = gpuset_build(bench->set_memory, &topology, (char *)bench->set_memory + set_bytes);
 	for (uint32_t i = 0; i < MEMBERS_MOST; i++)
 		bench->members[i] = (struct frond_member){
 			.pod = key_of(3, i), .rank = i, .gpus = NODE_GPUS, .pinned_slot = FROND_NONE};

@@ -128,9 +128,13 @@ static struct frond_engine *layout(struct arena *arena, const struct frond_limit
 	/* A tree is built between calls of the planner, and none is made meanwhile. */
 	tree_layout(&engine->tree, arena, &engine->names, &engine->domains, limits->nodes,
 		    arena->base == NULL ? NULL : place_scratch(engine->core.work));
-	recover_layout(&engine->recover, arena, limits->nodes, limits->pods);
-	victims_layout(&engine->victims, arena, limits->nodes, limits->pods);
+	/* None of the three calls another, and nothing stays in their scratch from one call to the next. */
+	struct arena recover = *arena, victims = *arena;
+	recover_layout(&engine->recover, &recover, limits->nodes, limits->pods);
+	victims_layout(&engine->victims, &victims, limits->nodes, limits->pods);
 	defrag_layout(&engine->defrag, arena, limits->nodes, limits->pods);
+	arena->used = recover.used > arena->used ? recover.used : arena->used;
+	arena->used = victims.used > arena->used ? victims.used : arena->used;
 	return engine;
 }
 
@@ -672,7 +676,7 @@ static int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, c
 	if (id == FROND_NONE)
 		return fail(FROND_UNKNOWN, "nobody of the gang holds anything", text, text_cap, len);
 	struct ask defaults = defaults_of(engine);
-	tree_find_hash(&engine->tree, &engine->core.fabric, engine->core.gangs.gangs[id].terms.domain,
+	tree_find_hash(&engine->tree, &engine->core.fabric, gang_terms(&engine->core.gangs.gangs[id]).domain,
 		       &defaults.domain_first, &defaults.domain_end, &defaults.domain_nvlink);
 	int32_t code = recover(&engine->recover, &engine->core, id, &defaults, room, out, moves, cap);
 	return tell_moves(code, out, "repair", "the gang", &writer, len);

@@ -40,6 +40,7 @@ static void from_model(const struct fabric_model *model, struct topology *out)
 
 int32_t machines_load(struct machines *machines, const struct fabricfile *file)
 {
+	machines->last.len = 0;
 	for (uint32_t i = 0; i < file->model_count; i++) {
 		const char *name = file->models[i].name;
 		if (machines->count == MACHINES_MAX)
@@ -56,7 +57,7 @@ static bool is(const char *name, uint32_t len, const char *other)
 	return strlen(other) == len && memcmp(name, other, len) == 0;
 }
 
-uint32_t machines_find(const struct machines *machines, const char *name, uint32_t len, uint32_t gpus)
+static uint32_t find(const struct machines *machines, const char *name, uint32_t len, uint32_t gpus)
 {
 	for (uint32_t i = 0; i < machines->count; i++)
 		if (is(name, len, machines->own[i].name))
@@ -68,9 +69,24 @@ uint32_t machines_find(const struct machines *machines, const char *name, uint32
 		size_t prefix = strlen(products[i].prefix);
 		if (len >= prefix && memcmp(name, products[i].prefix, prefix) == 0 &&
 		    (products[i].gpus == 0 || products[i].gpus == gpus))
-			return machines_find(machines, products[i].model, (uint32_t)strlen(products[i].model), gpus);
+			return find(machines, products[i].model, (uint32_t)strlen(products[i].model), gpus);
 	}
 	return FROND_NONE;
+}
+
+uint32_t machines_find(struct machines *machines, const char *name, uint32_t len, uint32_t gpus)
+{
+	if (len > 0 && machines->last.len == len && machines->last.gpus == gpus &&
+	    memcmp(machines->last.name, name, len) == 0)
+		return machines->last.model;
+	uint32_t model = find(machines, name, len, gpus);
+	if (len <= sizeof machines->last.name) {
+		memcpy(machines->last.name, name, len);
+		machines->last.len = len;
+		machines->last.gpus = gpus;
+		machines->last.model = model;
+	}
+	return model;
 }
 
 /* The links of a model with all its GPUs; of an unknown one: none, and two NUMA nodes. */

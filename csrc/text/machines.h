@@ -10,7 +10,8 @@
 #include "core/core.h"
 #include "text/models.h"
 
-#define MACHINES_MAX 64u /* models of one fabric file */
+#define MACHINES_MAX       64u /* models of one fabric file */
+#define MACHINE_REMEMBERED 64u /* bytes of a name */
 
 struct machines {
 	struct machine {
@@ -18,6 +19,10 @@ struct machines {
 		struct topology topology;
 	} own[MACHINES_MAX];
 	uint32_t count;
+	struct { /* the last answer of machines_find(): the next node is mostly of the same model */
+		char name[MACHINE_REMEMBERED];
+		uint32_t len, gpus, model; /* len 0: none */
+	} last;
 	/* (model, GPUs) → link table + 1; 0: not asked for yet. Own models, known ones, then the unknown one. */
 	uint16_t table[MACHINES_MAX + MODELS_KNOWN + 1][FROND_GPUS_MAX + 1];
 };
@@ -26,7 +31,7 @@ struct machines {
 int32_t machines_load(struct machines *machines, const struct fabricfile *file);
 
 /* The model that is called so, of a node with so many GPUs; FROND_NONE: unknown. */
-uint32_t machines_find(const struct machines *machines, const char *name, uint32_t len, uint32_t gpus);
+uint32_t machines_find(struct machines *machines, const char *name, uint32_t len, uint32_t gpus);
 
 /* The link table of a node with so many GPUs of a model (FROND_NONE: unknown). */
 int32_t machines_table(struct machines *machines, struct core *core, uint32_t model, uint32_t gpus, uint32_t *id);

@@ -524,7 +524,7 @@ static uint64_t hash_bytes(const char *text, uint32_t len)
 	uint64_t mixed = 0xcbf29ce484222325ull; /* FNV-1a */
 	for (uint32_t i = 0; i < len; i++)
 		mixed = (mixed ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return len == 0 ? 0 : mixed | 1;
+	return len == 0 ? 0 : (mixed >> (64 - TREE_HASH_BITS)) | 1;
 }
 
 uint64_t tree_hash(const char *name)

@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -140,7 +141,11 @@ type Gate struct {
 	versions map[types.UID]string
 	done     chan struct{}
 	err      error
+	sent     atomic.Int32
 }
+
+// Sent counts a Binding that was carried out, and says how many there are by now, of how many.
+func (g *Gate) Sent() (sent, of int) { return int(g.sent.Add(1)), len(g.versions) }
 
 // Version of a member's pod from before the attempt: its Binding carries it, so that it is refused if somebody has taken the
 // lock away since.

@@ -118,7 +118,6 @@ type plan struct {
 	id     uint64
 	key    shim.Key
 	places map[types.UID]string // node; "": a member without GPUs, anywhere
-	size   int                  // places that it began with
 	left   int                  // places whose pods are not bound yet
 	going  bool                 // let through Permit: members may be bound
 	made   time.Time
@@ -158,6 +157,9 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 	before, next := m.gang, member{pod: pod, node: pod.Spec.NodeName}
 	if next.node == "" {
 		next.node = m.node // an event from before the binding: pods are never unbound
+	}
+	if class.Kind == workload.Unknown && next.node != "" && before != nil {
+		class.Gang = before.id // its owner cannot be found any more; a bound pod stays what it was
 	}
 	changed := first || m.node != next.node || m.gpus != class.GPUs || m.index != class.Index || m.active() != next.active() || !sameWishes(m.pod, pod)
 	bound := m.node == "" && next.node != ""
@@ -485,7 +487,7 @@ func (t *Table) blocked(g *gang) (reason string, until time.Time) {
 		if until = g.changed.Add(silence); t.now().Before(until) {
 			return reason, until
 		}
-	case g.id.Gathers() && g.bound == 0:
+	case (spec.More || g.id.Gathers()) && g.bound == 0:
 		if until = g.changed.Add(gather); t.now().Before(until) {
 			return fmt.Sprintf("gang %s has %d pods and gathers more", g.id, g.active), until
 		}

@@ -754,3 +754,30 @@ func TestRanksComeFromTheIndexOfTheClass(t *testing.T) {
 	b.SetPod(podOf(0), workload.Class{Kind: workload.Member, GPUs: 8, Gang: b.gang})
 	b.expect("and is forgotten", b.admitted(0, 1), "0")
 }
+
+// A bound pod whose owner cannot be found any more stays in the gang that it was bound in; a pending one waits for the owner.
+func TestBoundPodsKeepTheirGang(t *testing.T) {
+	b := newBench(t, 2)
+	lost := workload.Class{Kind: workload.Unknown, GPUs: 8, Gang: workload.GangID{Kind: "JobSet", Namespace: "ml", Name: "js"}}
+	for rank := range 2 {
+		pod := podOf(rank)
+		pod.Spec.NodeName = "node"
+		b.SetPod(pod, workload.Class{Kind: workload.Member, GPUs: 8, Gang: b.gang})
+		b.SetPod(pod, lost)
+	}
+	b.SetPod(podOf(2), workload.Class{Kind: workload.Member, GPUs: 8, Gang: b.gang})
+	b.SetPod(podOf(2), lost)
+	if len(b.gangs[b.gang].members) != 2 || b.gangs[b.gang].bound != 2 || len(b.gangs[lost.Gang].members) != 1 {
+		t.Errorf("got %+v and %+v", b.gangs[b.gang], b.gangs[lost.Gang])
+	}
+}
+
+// A gang that may have more pods than it needs waits a moment for them, whoever says so.
+func TestMorePodsMayBeOnTheirWay(t *testing.T) {
+	b := newBench(t, 0)
+	b.SetSpec(b.gang, workload.Spec{MinMember: 2, More: true})
+	b.add(0, 1)
+	b.expect("gathers", b.admitted(0, 1), "")
+	b.pass(gather)
+	b.expect("goes", b.admitted(0, 1), "0")
+}

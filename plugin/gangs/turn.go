@@ -179,7 +179,7 @@ func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place) (numb
 	if own := t.specs[id].ScheduleTimeout; own > 0 {
 		wait = own
 	}
-	g.plan = &plan{id: t.lastPlan, wait: wait, key: key, places: make(map[types.UID]string, len(places)), size: len(places), left: len(places), made: t.now()}
+	g.plan = &plan{id: t.lastPlan, wait: wait, key: key, places: make(map[types.UID]string, len(places)), left: len(places), made: t.now()}
 	for _, place := range places {
 		g.plan.places[place.UID] = place.Node
 	}
@@ -247,23 +247,19 @@ func (t *Table) Go(uid types.UID, number uint64) []types.UID {
 	return members
 }
 
-// Bound says that a member is bound, and returns how many of its plan's places are settled by now.
-func (t *Table) Bound(uid types.UID, node string) (settled, of int) {
+// Bound says that a member is bound.
+func (t *Table) Bound(uid types.UID, node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.pods[uid]
 	if m == nil || m.gang == nil || m.node != "" {
-		return 0, 0
+		return
 	}
 	g := m.gang
-	if p := g.plan; p != nil {
-		settled, of = p.size-p.left+1, p.size
-	}
 	g.tally(m, -1)
 	m.node = node
 	g.tally(m, 1)
 	t.changed(g, m, true)
-	return settled, of
 }
 
 // Fail says that a member of a plan came to nothing. Before the plan was let through that ends the plan: the members are

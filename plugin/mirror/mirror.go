@@ -182,6 +182,9 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[object.UID]
+	if p != nil && class.Kind == workload.Unknown {
+		entry.Name, entry.Gang = p.entry.Name, p.entry.Gang // its owner cannot be found any more; it is what it was
+	}
 	if p == nil {
 		p = &pod{uid: object.UID, name: types.NamespacedName{Namespace: object.Namespace, Name: object.Name},
 			node: object.Spec.NodeName, created: object.CreationTimestamp.Time}

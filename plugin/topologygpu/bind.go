@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/frond-scheduler/frond/plugin/failpoint"
+	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
 )
@@ -29,15 +30,19 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if c == nil {
 		return fwk.NewStatus(fwk.Skip)
 	}
+	var gate *gangs.Gate
 	version := ""
 	if c.member {
 		var err error
-		if version, err = p.lockGang(ctx, pod, c.plan); err != nil {
+		if gate, err = p.lockGang(ctx, pod, c.plan); err != nil {
 			return fwk.AsStatus(fmt.Errorf("locking the GPUs of pod %s/%s's gang: %w", pod.Namespace, pod.Name, err))
 		}
 	}
 	if c.gpus == 0 {
 		return fwk.NewStatus(fwk.Skip)
+	}
+	if gate != nil {
+		version = gate.Version(pod.UID)
 	}
 	annotations, err := p.annotations(pod, node)
 	if err != nil {
@@ -51,6 +56,10 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		return fwk.AsStatus(fmt.Errorf("binding pod %s/%s to node %s: %w", pod.Namespace, pod.Name, node, err))
 	}
 	p.bound(pod, node)
+	if gate != nil {
+		sent, of := gate.Sent()
+		_ = failpoint.HitNth("bind", sent, of)
+	}
 	return nil
 }
 
@@ -71,11 +80,10 @@ func (p *Plugin) PostBind(_ context.Context, state fwk.CycleState, pod *v1.Pod, 
 }
 
 func (p *Plugin) bound(pod *v1.Pod, node string) {
-	settled, of := p.table.Bound(pod.UID, node)
 	if err := p.engine.Confirm(podKey(pod)); err != nil && !shim.IsCode(err, shim.CodeUnknown) { // unknown: deleted meanwhile
 		klog.Background().Error(err, "The engine did not take a binding", "pod", klog.KObj(pod), "node", node)
 	}
-	_ = failpoint.HitNth("bind", settled, of)
+	p.table.Bound(pod.UID, node)
 }
 
 // A Binding that failed may have been carried out all the same: the API server itself is asked, for as long as it takes it to

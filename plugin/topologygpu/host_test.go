@@ -5,6 +5,7 @@ package topologygpu
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,10 @@ func TestBoundPodsFindTheirGangLater(t *testing.T) {
 	if gang, err := b.plugin.engine.Gang(key); err != nil || gang.Members != 2 {
 		t.Errorf("%+v %v", gang, err)
 	}
+	o.objectGone(kept)
+	if gang, err := b.plugin.engine.Gang(key); err != nil || gang.Members != 2 || !b.plugin.table.Member(pods[0].UID) {
+		t.Errorf("bound pods stay what they were: %+v %v", gang, err)
+	}
 	b.check()
 }
 
@@ -224,5 +229,31 @@ func TestAGangWithDifferentClaimsIsTold(t *testing.T) {
 	o.PodSeen(pods[1])
 	if got := b.plugin.reader.Classify(pods[1]); got.Kind != workload.Refused || !strings.Contains(got.Problem, "pod ml/w-0 uses it") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Pods of one training job are made from several templates: each is filtered on its own.
+func TestReplicaTypesAreDifferentTemplates(t *testing.T) {
+	b := newBench(t)
+	o := &observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}
+	kept, err := b.plugin.reader.Compact(object("kubeflow.org/v1", "PyTorchJob", "tj", "u", map[string]any{"pytorchReplicaSpecs": map[string]any{
+		"Master": map[string]any{"replicas": int64(1)}, "Worker": map[string]any{"replicas": int64(2)}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.objectSet(kept)
+	master, workers := pod("m-0", 0, 60), []*v1.Pod{pod("w-0", 8, 1), pod("w-1", 8, 1)}
+	workers[1].Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "node-3"}
+	workers[0].Spec.NodeSelector = workers[1].Spec.NodeSelector
+	for i, p := range append([]*v1.Pod{master}, workers...) {
+		p.Labels["training.kubeflow.org/replica-type"], p.Labels["training.kubeflow.org/replica-index"] = "worker", strconv.Itoa(max(i-1, 0))
+		if i == 0 {
+			p.Labels["training.kubeflow.org/replica-type"] = "master"
+		}
+		o.PodSeen(ownedBy(p, "kubeflow.org/v1", "PyTorchJob", "tj", "u"))
+	}
+	// The master fits anywhere; both workers want the same whole node.
+	if _, _, status := b.preFilter(master); status.IsSuccess() {
+		t.Error("the workers were filtered as the master")
 	}
 }

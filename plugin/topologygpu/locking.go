@@ -79,11 +79,11 @@ func (c *cluster) lockChanged(node string) {
 }
 
 // lockGang returns once every GPU of the pod's plan is locked. The first member that comes does it for all of them: one
-// write a node. version is the pod's from before that.
-func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) (version string, err error) {
+// write a node.
+func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) (*gangs.Gate, error) {
 	gate, first, places := p.table.Enter(pod.UID, number)
 	if gate == nil {
-		return "", errDropped
+		return nil, errDropped
 	}
 	if first {
 		gate.Open(p.lockPlaces(places))
@@ -91,13 +91,13 @@ func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) (vers
 	select {
 	case <-gate.Done():
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if err := gate.Err(); err != nil {
 		p.reject(p.table.Abort(pod.UID, number), err.Error())
-		return "", err
+		return nil, err
 	}
-	return gate.Version(pod.UID), nil
+	return gate, nil
 }
 
 func (p *Plugin) lockPlaces(places []gangs.Placed) error {

@@ -196,7 +196,8 @@ func quantity(name v1.ResourceName, value int64, format resource.Format) *resour
 // templateOf names the template that a pod was made from: pods of one controller and revision are alike.
 func templateOf(pod *v1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		return string(owner.UID) + "/" + pod.Labels["pod-template-hash"] + pod.Labels["controller-revision-hash"]
+		// but for those of a training job, which has a template for each replica type
+		return string(owner.UID) + "/" + workload.PartOf(pod) + "/" + pod.Labels["pod-template-hash"] + pod.Labels["controller-revision-hash"]
 	}
 	spec := pod.Spec.DeepCopy()
 	spec.NodeName, spec.Hostname = "", ""

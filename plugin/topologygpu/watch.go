@@ -27,7 +27,7 @@ import (
 const (
 	// discoveryPause is how often the API server is asked what it serves: CRDs come and go.
 	discoveryPause = 30 * time.Second
-	// wantedPause is how often it is asked for a resource that a pod waits for.
+	// wantedPause is how soon it is asked again for a resource that a pod waits for; the longer the wait, the rarer.
 	wantedPause = time.Second
 	// patience is how long a pod waits for an owner of a kind that cannot be read.
 	patience = 10 * time.Second
@@ -60,11 +60,29 @@ type watched struct {
 	synced  func() bool
 	since   time.Time // a pod has been waiting for it; zero: none is
 	asked   time.Time // when the API server was last asked for it
+	lost    time.Time // since when it has not been served although it is watched; zero: it is
 	problem string    // why it cannot be read, as far as is known
 	silent  bool      // given up: its objects say nothing
+	again   bool      // a pod has come since the API server was last asked
 }
 
 func (s *watched) ready() bool { return s.stop != nil && s.synced() }
+
+// pause is how often it is looked at: soon after a pod began to wait for it, then ever more rarely, until another pod comes.
+func (s *watched) pause(now time.Time) time.Duration {
+	switch {
+	case s.since.IsZero():
+		return discoveryPause
+	case s.again && s.stop == nil:
+		return wantedPause
+	}
+	waited := now.Sub(s.since)
+	pause := min(max(waited/4, wantedPause), discoveryPause)
+	if waited < patience {
+		pause = min(pause, patience-waited) // the end of the patience is not to be missed
+	}
+	return pause
+}
 
 func newWatches(observer *observer, handle fwk.Handle) (*watches, error) {
 	client, err := dynamic.NewForConfig(handle.KubeConfig())
@@ -90,9 +108,12 @@ func makeWatches(observer *observer, discovery discovery.ServerResourcesInterfac
 func (w *watches) need(resource *workload.Resource) {
 	w.mu.Lock()
 	s := w.state[resource]
-	news := s != nil && !s.ready() && (s.since.IsZero() || (s.silent && w.now().Sub(s.asked) >= wantedPause))
-	if news && s.since.IsZero() {
-		s.since = w.now()
+	news := s != nil && !s.ready() && (s.since.IsZero() || !s.again)
+	if news {
+		s.again = true
+		if s.since.IsZero() {
+			s.since = w.now()
+		}
 	}
 	w.mu.Unlock()
 	if news {
@@ -131,19 +152,18 @@ func (w *watches) run(ctx context.Context) {
 func (w *watches) pause() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	least := discoveryPause
 	for _, s := range w.state {
-		if !s.since.IsZero() && (!s.silent || s.stop != nil) {
-			return wantedPause
-		}
+		least = min(least, s.pause(w.now()))
 	}
-	return discoveryPause
+	return least
 }
 
 // look starts the informer of a resource that is wanted and served, and stops that of one that is served no more.
 func (w *watches) look(ctx context.Context, resource *workload.Resource, answers map[string]answer) {
 	w.mu.Lock()
 	s := w.state[resource]
-	running, version, wanted, age := s.stop != nil, s.version, !s.since.IsZero(), w.now().Sub(s.asked)
+	running, version, wanted, due := s.stop != nil, s.version, !s.since.IsZero(), w.due(s)
 	w.mu.Unlock()
 	if resource.BuiltIn {
 		if !running && (wanted || resource.Kind == workload.KindJob) {
@@ -151,12 +171,18 @@ func (w *watches) look(ctx context.Context, resource *workload.Resource, answers
 		}
 		return
 	}
-	if age < wantedPause || (age < discoveryPause && (running || !wanted)) {
+	if !due {
 		return
 	}
 	served, err := w.served(resource, answers)
 	w.mu.Lock()
-	s.asked = w.now()
+	s.asked, s.again = w.now(), false
+	if served != "" || err != nil {
+		s.lost = time.Time{}
+	} else if s.lost.IsZero() {
+		s.lost = s.asked
+	}
+	lost := !s.lost.IsZero() && s.asked.Sub(s.lost) >= discoveryPause
 	if err != nil {
 		s.problem = err.Error()
 	} else if served == "" {
@@ -165,14 +191,23 @@ func (w *watches) look(ctx context.Context, resource *workload.Resource, answers
 	w.mu.Unlock()
 	switch {
 	case err != nil: // the API server may be restarting; nothing is known of its resources
-	case running && served != version:
+	case running && served != "" && served != version:
 		w.end(resource)
-		if served != "" {
-			w.start(ctx, resource, served)
-		}
+		w.start(ctx, resource, served)
+	case running && lost: // asked twice: an API server that has just started does not know all its CRDs
+		w.end(resource)
 	case !running && served != "":
 		w.start(ctx, resource, served)
 	}
+}
+
+// due: it is time to ask the API server for the resource.
+func (w *watches) due(s *watched) bool {
+	pause := discoveryPause
+	if s.stop == nil {
+		pause = s.pause(w.now())
+	}
+	return w.now().Sub(s.asked) >= pause
 }
 
 // answer of the API server about one version of a group, which several resources share.

@@ -222,6 +222,11 @@ func TestAnOwnerThatCannotBeRead(t *testing.T) {
 	b.eventually("and is heard once it can be read", func() bool { return b.kind(p) == workload.Member && !b.admitted(q) })
 	b.serve("kubeflow.org/v1")
 	b.pass(discoveryPause)
+	time.Sleep(50 * time.Millisecond)
+	if b.kind(p) != workload.Member {
+		t.Error("an API server that has just started does not know all its CRDs")
+	}
+	b.pass(discoveryPause)
 	b.eventually("until the CRD is gone", func() bool { return b.kind(p) != workload.Member })
 	if len(b.events.Events) != 0 {
 		t.Errorf("one event: %s", <-b.events.Events)
@@ -272,7 +277,7 @@ func TestGroupsAndClaimsAreWaitedFor(t *testing.T) {
 	b.serve("gpu.scheduling/v1", "gpuclaims")
 	b.make("podgroups", object("scheduling.x-k8s.io/v1alpha1", "PodGroup", "g", "g-1", map[string]any{"minMember": int64(1)}))
 	b.make("gpuclaims", object("gpu.scheduling/v1", "GpuClaim", "c", "c-1", map[string]any{"devices": map[string]any{"count": int64(8)}}))
-	b.pass(2 * wantedPause)
+	b.pass(discoveryPause)
 	b.eventually("the claim is there", func() bool { return b.kind(claiming) == workload.Single && b.admitted(claiming) })
 	b.eventually("the group is there", func() bool { b.pass(time.Second); return b.admitted(grouped) })
 	if err := b.dynamic.Resource(schema.GroupVersionResource{Group: "gpu.scheduling", Version: "v1", Resource: "gpuclaims"}).Namespace("ml").Delete(ctx, "c", metav1.DeleteOptions{}); err != nil {

@@ -91,6 +91,7 @@ func (r *Reader) compactKubeflow(object *unstructured.Unstructured, resource *Re
 			spec.MinMember = min(spec.MinMember, int(max(least, 1)))
 		}
 	}
+	spec.More = int64(spec.MinMember) < need
 	owner.Gangs = []Gang{{ID: owner.id(), Spec: spec}}
 	return owner
 }
@@ -134,14 +135,19 @@ func replicaTypes(specs map[string]*replicaSpec) []string {
 	return names
 }
 
-// kubeflowIndex: ranks count through the replica types, the pods of each by replica index. The MPI operator of v2beta1 says
-// the type as a role, and gives the launcher no index: there is one launcher.
-func kubeflowIndex(owner *Owner, pod *v1.Pod) (index Index, ok bool) {
-	kind := pod.Labels[kubeflowReplicaType]
-	if kind == "" {
-		kind = pod.Labels[kubeflowJobRole]
+// PartOf names the part of its owner that a pod belongs to, where an owner makes pods from several templates; "": it has one.
+// The MPI operator of v2beta1 says the replica type as a role.
+func PartOf(pod *v1.Pod) string {
+	if kind := pod.Labels[kubeflowReplicaType]; kind != "" {
+		return strings.ToLower(kind)
 	}
-	kind = strings.ToLower(kind)
+	return strings.ToLower(pod.Labels[kubeflowJobRole])
+}
+
+// kubeflowIndex: ranks count through the replica types, the pods of each by replica index. The MPI operator of v2beta1 gives
+// the launcher no index: there is one launcher.
+func kubeflowIndex(owner *Owner, pod *v1.Pod) (index Index, ok bool) {
+	kind := PartOf(pod)
 	if owner.Padded {
 		return newIndex(kubeflowReplicaIndex, 0), true
 	}

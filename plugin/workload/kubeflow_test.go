@@ -143,7 +143,7 @@ func TestSchedulingPolicies(t *testing.T) {
 			if got == nil || got.MinMember != test.least || !strings.Contains(got.Problem, test.bad) || (test.bad == "") != (got.Problem == "") {
 				t.Errorf("got %+v", got)
 			}
-			if test.name == "minAvailable" && (got.ScheduleTimeout != time.Minute || len(got.MinResources) != 1) {
+			if test.name == "minAvailable" && (got.ScheduleTimeout != time.Minute || len(got.MinResources) != 1 || !got.More) {
 				t.Errorf("got %+v", got)
 			}
 		})

@@ -86,6 +86,7 @@ type Class struct {
 // Spec is what the API says of a gang.
 type Spec struct {
 	MinMember       int
+	More            bool            // it has more pods than MinMember
 	MinResources    v1.ResourceList // nil: none
 	ScheduleTimeout time.Duration   // 0: none
 	UID             types.UID       // of the object that says it
@@ -94,7 +95,7 @@ type Spec struct {
 
 // Equal compares all of it.
 func (s Spec) Equal(other Spec) bool {
-	return s.MinMember == other.MinMember && s.ScheduleTimeout == other.ScheduleTimeout && s.UID == other.UID &&
+	return s.MinMember == other.MinMember && s.More == other.More && s.ScheduleTimeout == other.ScheduleTimeout && s.UID == other.UID &&
 		s.Problem == other.Problem && equality.Semantic.DeepEqual(s.MinResources, other.MinResources)
 }
 

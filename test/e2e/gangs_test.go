@@ -144,6 +144,46 @@ func noneBound(t *testing.T, ns string) {
 	}
 }
 
+// submitReplica makes a Job as the JobSet controller does.
+func submitReplica(t *testing.T, ns string, owner metav1.OwnerReference, replicated string, index, global int, pods int32) {
+	t.Helper()
+	labels := map[string]string{
+		"jobset.sigs.k8s.io/jobset-name": owner.Name, "jobset.sigs.k8s.io/jobset-uid": string(owner.UID), "jobset.sigs.k8s.io/replicatedjob-name": replicated,
+		"jobset.sigs.k8s.io/job-index": fmt.Sprint(index), "jobset.sigs.k8s.io/job-global-index": fmt.Sprint(global),
+	}
+	indexed := batchv1.IndexedCompletion
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d", owner.Name, replicated, index), Labels: labels, OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec: batchv1.JobSpec{Parallelism: &pods, Completions: &pods, CompletionMode: &indexed, BackoffLimit: new(int32),
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: harness.PodSpec(harness.Profile, 8)}},
+	}
+	if _, err := lab.Client.BatchV1().Jobs(ns).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("create Job %s: %v", job.Name, err)
+	}
+}
+
+// A JobSet that starts in order makes its second replicated job once the first runs: neither waits for the other.
+func TestJobSetThatStartsInOrder(t *testing.T) {
+	ns := lab.Namespace(t)
+	owner := create(t, ns, "jobsets", `
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: js}
+spec:
+  startupPolicy: {startupPolicyOrder: InOrder}
+  replicatedJobs:
+  - {name: first, replicas: 1, template: {spec: {parallelism: 2, completions: 2}}}
+  - {name: second, replicas: 2, template: {spec: {parallelism: 1, completions: 1}}}
+`)
+	submitReplica(t, ns, owner, "first", 0, 0, 2)
+	allBound(t, ns, 2)
+	submitReplica(t, ns, owner, "second", 1, 2, 1)
+	time.Sleep(time.Second)
+	allBound(t, ns, 2) // the second replicated job is a gang, too
+	submitReplica(t, ns, owner, "second", 0, 1, 1)
+	inOrder(t, allBound(t, ns, 4), "first-0-0", "first-0-1", "second-0-0", "second-1-0")
+}
+
 // A JobSet of two replicated jobs of different sizes is one gang; its Jobs are real ones.
 func TestJobSetIsPlacedWhole(t *testing.T) {
 	ns := lab.Namespace(t)
@@ -156,26 +196,10 @@ spec:
   - {name: zero, replicas: 1, template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 8}}}]}}}}}
   - {name: more, replicas: 2, template: {spec: {parallelism: 3, completions: 3, template: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 8}}}]}}}}}
 `)
-	submit := func(replicated string, index, global int, pods int32) {
-		name := fmt.Sprintf("js-%s-%d", replicated, index)
-		labels := map[string]string{
-			"jobset.sigs.k8s.io/jobset-name": "js", "jobset.sigs.k8s.io/jobset-uid": string(owner.UID), "jobset.sigs.k8s.io/replicatedjob-name": replicated,
-			"jobset.sigs.k8s.io/job-index": fmt.Sprint(index), "jobset.sigs.k8s.io/job-global-index": fmt.Sprint(global),
-		}
-		indexed := batchv1.IndexedCompletion
-		job := &batchv1.Job{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{owner}},
-			Spec: batchv1.JobSpec{Parallelism: &pods, Completions: &pods, CompletionMode: &indexed, BackoffLimit: new(int32),
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: harness.PodSpec(harness.Profile, 8)}},
-		}
-		if _, err := lab.Client.BatchV1().Jobs(ns).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	submit("more", 1, 2, 3)
-	submit("more", 0, 1, 3)
+	submitReplica(t, ns, owner, "more", 1, 2, 3)
+	submitReplica(t, ns, owner, "more", 0, 1, 3)
 	noneBound(t, ns)
-	submit("zero", 0, 0, 2)
+	submitReplica(t, ns, owner, "zero", 0, 0, 2)
 	pods := allBound(t, ns, 8)
 	checkPlacement(t, pods, 8, 2)
 	inOrder(t, pods, "js-zero-0-0-", "js-zero-0-1-", "js-more-0-0-", "js-more-0-1-", "js-more-0-2-", "js-more-1-0-", "js-more-1-1-", "js-more-1-2-")

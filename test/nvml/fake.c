@@ -17,13 +17,17 @@ static struct {
 	struct machine machine;
 	struct stat seen;
 	uint64_t dice;
+	uint32_t bytes_used;
 	uint32_t xids_told[MACHINE_GPUS_MAX];
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct nvmlDevice_st handles[MACHINE_GPUS_MAX][MACHINE_INSTANCES_MAX + 1];
 
-static uint32_t below(uint32_t bound) /* splitmix64 */
+static uint32_t below(uint32_t bound) /* splitmix64, or the bytes of the description */
 {
+	if (fake.machine.byte_count > 0)
+		return fake.bytes_used < fake.machine.byte_count ? fake.machine.bytes[fake.bytes_used++] % bound
+								 : bound - 1;
 	uint64_t z = (fake.dice += 0x9e3779b97f4a7c15u);
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -49,6 +53,7 @@ static void reload(void)
 	fake.machine = next;
 	fake.seen = now;
 	fake.dice = next.seed;
+	fake.bytes_used = 0;
 	for (uint32_t i = 0; i < MACHINE_GPUS_MAX; i++)
 		if (fake.xids_told[i] > next.gpus[i].xid_count)
 			fake.xids_told[i] = next.gpus[i].xid_count;
@@ -145,7 +150,8 @@ struct call enter_machine(const char *function, const void *out)
 
 nvmlReturn_t leave(struct call *call, void *out, size_t size)
 {
-	if (call->code == NVML_SUCCESS && fake.machine.garbage_percent > 0 && below(100) < fake.machine.garbage_percent) {
+	if (call->code == NVML_SUCCESS && fake.machine.garbage_percent > 0 &&
+	    below(100) < fake.machine.garbage_percent) {
 		uint32_t kind = below(4); /* all ones, all zero, a few odd bytes, any bytes */
 		unsigned char *bytes = out;
 		for (size_t i = 0; i < size; i++) {

@@ -14,7 +14,8 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
 	struct call call = enter_any(__func__, device, name);
 	char text[128] = "";
 	if (call.code == NVML_SUCCESS && call.instance >= 0)
-		snprintf(text, sizeof(text), "%s MIG %s", call.machine->model, call.gpu->instances[call.instance].profile);
+		snprintf(text, sizeof(text), "%s MIG %s", call.machine->model,
+			 call.gpu->instances[call.instance].profile);
 	else if (call.code == NVML_SUCCESS)
 		snprintf(text, sizeof(text), "%s", call.machine->model);
 	return leave_text(&call, text, name, length);
@@ -213,7 +214,8 @@ static void processes_begin(struct call *call, unsigned int *infoCount, const vo
 		call->code = NVML_ERROR_INVALID_ARGUMENT;
 }
 
-static nvmlReturn_t processes(const char *function, nvmlDevice_t device, unsigned int *infoCount, nvmlProcessInfo_t *infos)
+static nvmlReturn_t processes(const char *function, nvmlDevice_t device, unsigned int *infoCount,
+			      nvmlProcessInfo_t *infos)
 {
 	struct call call = enter(function, device, infoCount);
 	processes_begin(&call, infoCount, infos);
@@ -237,17 +239,20 @@ static nvmlReturn_t none(const char *function, nvmlDevice_t device, unsigned int
 	return leave(&call, infoCount, 0);
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount, nvmlProcessInfo_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+						     nvmlProcessInfo_t *infos)
 {
 	return processes("nvmlDeviceGetComputeRunningProcesses_v3", device, infoCount, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+						     nvmlProcessInfo_v2_t *infos)
 {
 	return processes("nvmlDeviceGetComputeRunningProcesses_v2", device, infoCount, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+						  nvmlProcessInfo_v1_t *infos)
 {
 	struct call call = enter(__func__, device, infoCount);
 	processes_begin(&call, infoCount, infos);
@@ -257,7 +262,8 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned 
 	return leave(&call, infoCount, 0);
 }
 
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount, nvmlProcessInfo_t *infos)
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+						      nvmlProcessInfo_t *infos)
 {
 	(void)infos;
 	return none(__func__, device, infoCount);

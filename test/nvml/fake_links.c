@@ -56,7 +56,8 @@ static nvmlReturn_t remote(const char *function, nvmlDevice_t device, unsigned i
 	else if (found != NULL && found->peer != MACHINE_ON_SWITCH)
 		pci_fill(&call.machine->gpus[found->peer].place, 0, pci);
 	else if (found != NULL)
-		pci_fill(&(struct machine_place){.bus = SWITCH_BUS, .device = found->nvswitch % 32}, SWITCH_DEVICE_ID, pci);
+		pci_fill(&(struct machine_place){.bus = SWITCH_BUS, .device = found->nvswitch % 32}, SWITCH_DEVICE_ID,
+			 pci);
 	return leave(&call, pci, sizeof(*pci));
 }
 
@@ -80,7 +81,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned i
 	struct call call = enter(__func__, device, pNvLinkDeviceType);
 	const struct machine_link *found = link_of(&call, link);
 	if (found != NULL)
-		*pNvLinkDeviceType = !found->up                          ? NVML_NVLINK_DEVICE_TYPE_UNKNOWN
+		*pNvLinkDeviceType = !found->up                         ? NVML_NVLINK_DEVICE_TYPE_UNKNOWN
 				     : found->peer == MACHINE_ON_SWITCH ? NVML_NVLINK_DEVICE_TYPE_SWITCH
 									: NVML_NVLINK_DEVICE_TYPE_GPU;
 	return leave(&call, pNvLinkDeviceType, sizeof(*pNvLinkDeviceType));
@@ -137,7 +138,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t
 	if (call.code == NVML_SUCCESS) {
 		memcpy(info->clusterUuid, call.machine->cluster, sizeof(info->clusterUuid));
 		info->status = (nvmlReturn_t)call.machine->fabric_status;
-		info->cliqueId = call.machine->clique;
+		info->cliqueId = call.machine->clique + call.gpu->clique_elsewhere;
 		info->state = (nvmlGpuFabricState_t)call.machine->fabric_state;
 	}
 	return leave(&call, info, sizeof(*info));
@@ -154,7 +155,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV
 	if (call.code == NVML_SUCCESS) {
 		memcpy(info->clusterUuid, call.machine->cluster, sizeof(info->clusterUuid));
 		info->status = (nvmlReturn_t)call.machine->fabric_status;
-		info->cliqueId = call.machine->clique;
+		info->cliqueId = call.machine->clique + call.gpu->clique_elsewhere;
 		info->state = (nvmlGpuFabricState_t)call.machine->fabric_state;
 		info->healthMask = 0;
 		if (third)
@@ -223,9 +224,9 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, 
 	if (call.code == NVML_SUCCESS) {
 		bool direct = joined(&call, peer);
 		bool near = machine_level(&call.gpu->place, &call.machine->gpus[peer].place) < 50;
-		bool fine = p2pIndex == NVML_P2P_CAPS_INDEX_NVLINK  ? direct
-			    : p2pIndex == NVML_P2P_CAPS_INDEX_PCI ? near
-								  : direct || near;
+		bool fine = p2pIndex == NVML_P2P_CAPS_INDEX_NVLINK ? direct
+			    : p2pIndex == NVML_P2P_CAPS_INDEX_PCI  ? near
+								   : direct || near;
 		*p2pStatus = fine ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED;
 	}
 	return leave(&call, p2pStatus, sizeof(*p2pStatus));

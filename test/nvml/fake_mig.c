@@ -10,7 +10,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode
 	if (call.code == NVML_SUCCESS && !call.machine->has_mig)
 		call.code = NVML_ERROR_NOT_SUPPORTED;
 	if (call.code == NVML_SUCCESS)
-		*currentMode = *pendingMode = call.gpu->mig_on ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
+		*currentMode = *pendingMode = call.gpu->mig_odd > 0 ? call.gpu->mig_odd : call.gpu->mig_on;
 	return leave(&call, currentMode, sizeof(*currentMode));
 }
 

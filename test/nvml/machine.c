@@ -68,7 +68,9 @@ static bool include(const char *from, const char *name, uint32_t depth, struct m
 
 void machine_uuid(const struct machine *machine, uint32_t gpu, char out[48])
 {
-	snprintf(out, 48, "GPU-%s-%04x-4000-8000-0000000000%02x", machine->uuid, machine->node & 0xffffu, gpu & 0xffu);
+	uint32_t shown = machine->gpus[gpu].twin > 0 ? machine->gpus[gpu].twin - 1 : gpu;
+	snprintf(out, 48, "GPU-%s-%04x-4000-8000-0000000000%02x", machine->uuid, machine->node & 0xffffu,
+		 shown & 0xffu);
 }
 
 void machine_mig_uuid(const struct machine *machine, uint32_t gpu, uint32_t instance, char out[48])
@@ -145,8 +147,8 @@ static bool nic_line(struct machine *machine, const struct line *line)
 
 static void link_add(struct machine *machine, uint32_t gpu, int32_t peer, uint32_t peer_link, uint32_t nvswitch)
 {
-	machine->gpus[gpu].links[machine->gpus[gpu].link_count++] =
-		(struct machine_link){.peer = peer, .peer_link = peer_link, .nvswitch = nvswitch, .up = true, .mbps = machine->link_mbps};
+	machine->gpus[gpu].links[machine->gpus[gpu].link_count++] = (struct machine_link){
+		.peer = peer, .peer_link = peer_link, .nvswitch = nvswitch, .up = true, .mbps = machine->link_mbps};
 }
 
 /* "join A B N": N links between two GPUs. */
@@ -238,7 +240,8 @@ static bool fabric_line(struct machine *machine, const struct line *line)
 		machine->cluster[i] = (uint8_t)byte;
 	}
 	machine->fabric = true;
-	return number(line->words[2], UINT32_MAX, &machine->clique) && number(line->words[3], 3, &machine->fabric_state) &&
+	return number(line->words[2], UINT32_MAX, &machine->clique) &&
+	       number(line->words[3], 3, &machine->fabric_state) &&
 	       number(line->words[4], 999, &machine->fabric_status);
 }
 
@@ -269,6 +272,17 @@ static bool dice_line(struct machine *machine, const struct line *line, uint32_t
 	return true;
 }
 
+/* "bytes PATH": a file whose bytes are the dice of "inject" and "garbage", for a fuzzer. */
+static bool bytes_line(struct machine *machine, const struct line *line)
+{
+	FILE *file = line->count == 2 ? fopen(line->words[1], "rb") : NULL;
+	if (file == NULL)
+		return false;
+	machine->byte_count = (uint32_t)fread(machine->bytes, 1, sizeof(machine->bytes), file);
+	fclose(file);
+	return true;
+}
+
 /* One number of one GPU: "utilization GPU PERCENT" and the like. */
 static bool value_line(struct machine *machine, const struct line *line)
 {
@@ -283,6 +297,14 @@ static bool value_line(struct machine *machine, const struct line *line)
 		gpu->used_mib = value;
 	else if (strcmp(key, "ecc") == 0)
 		gpu->ecc_errors = value;
+	else if (strcmp(key, "clique") == 0)
+		gpu->clique_elsewhere = value;
+	else if (strcmp(key, "mig-mode") == 0)
+		gpu->mig_odd = value;
+	else if (strcmp(key, "same-uuid") == 0 && value < machine->gpu_count)
+		gpu->twin = value + 1;
+	else if (strcmp(key, "same-bus") == 0 && value < machine->gpu_count)
+		gpu->place = machine->gpus[value].place;
 	else if (strcmp(key, "xid") == 0 && gpu->xid_count < MACHINE_XIDS_MAX)
 		gpu->xids[gpu->xid_count++] = value;
 	else
@@ -327,7 +349,8 @@ static bool line_read(struct machine *machine, const struct line *line, const ch
 	if (strcmp(key, "model") == 0)
 		return line->count > 1 && text(rest, machine->model, sizeof(machine->model));
 	if (strcmp(key, "uuid") == 0)
-		return line->count == 2 && strlen(words[1]) == 8 && text(words[1], machine->uuid, sizeof(machine->uuid));
+		return line->count == 2 && strlen(words[1]) == 8 &&
+		       text(words[1], machine->uuid, sizeof(machine->uuid));
 	if (strcmp(key, "cuda") == 0)
 		return line->count == 2 && number(words[1], 99999, &machine->cuda);
 	if (strcmp(key, "node") == 0)
@@ -337,7 +360,8 @@ static bool line_read(struct machine *machine, const struct line *line, const ch
 	if (strcmp(key, "gpus") == 0)
 		return line->count == 2 && number(words[1], MACHINE_GPUS_MAX, &machine->gpu_count);
 	if (strcmp(key, "capability") == 0)
-		return line->count == 3 && number(words[1], 99, &machine->major) && number(words[2], 9, &machine->minor);
+		return line->count == 3 && number(words[1], 99, &machine->major) &&
+		       number(words[2], 9, &machine->minor);
 	if (strcmp(key, "nvlink") == 0)
 		return line->count == 3 && number(words[1], 99, &machine->link_version) &&
 		       number(words[2], 1000000, &machine->link_mbps);
@@ -359,6 +383,8 @@ static bool line_read(struct machine *machine, const struct line *line, const ch
 		return fabric_line(machine, line);
 	if (strcmp(key, "fail") == 0 || strcmp(key, "hang") == 0)
 		return rule_line(machine, line, key[0] == 'h');
+	if (strcmp(key, "bytes") == 0)
+		return bytes_line(machine, line);
 	if (strcmp(key, "inject") == 0)
 		return dice_line(machine, line, &machine->inject_percent);
 	if (strcmp(key, "garbage") == 0)

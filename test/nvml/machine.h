@@ -17,6 +17,7 @@
 #define MACHINE_NICS_MAX      40u
 #define MACHINE_XIDS_MAX      16u
 #define MACHINE_RULES_MAX     16u
+#define MACHINE_BYTES_MAX     8192u
 #define MACHINE_ON_SWITCH     (-1)
 #define MACHINE_NO_SWITCH     UINT32_MAX
 
@@ -52,6 +53,9 @@ struct machine_gpu {
 	uint32_t xids[MACHINE_XIDS_MAX];
 	uint32_t utilization;
 	uint64_t used_mib, ecc_errors;
+	uint32_t twin;             /* shows the UUID of GPU twin - 1; 0: its own */
+	uint32_t mig_odd;          /* a mode that there is not; 0: none */
+	uint32_t clique_elsewhere; /* added to the machine's */
 };
 
 struct machine_nic {
@@ -59,7 +63,7 @@ struct machine_nic {
 	struct machine_place place;
 };
 
-struct machine_rule { /* what a function does instead of answering */
+struct machine_rule {      /* what a function does instead of answering */
 	char function[64]; /* "all": every one but init and shutdown */
 	int32_t gpu;       /* -1: whichever */
 	uint32_t code;     /* 0: hangs until the line is gone */
@@ -74,6 +78,8 @@ struct machine {
 	uint8_t cluster[16];
 	uint32_t inject_percent, garbage_percent;
 	uint64_t seed;
+	uint32_t byte_count; /* where the dice come from when there are any; after the last one nothing odd happens */
+	uint8_t bytes[MACHINE_BYTES_MAX];
 	struct machine_gpu gpus[MACHINE_GPUS_MAX];
 	struct machine_nic nics[MACHINE_NICS_MAX];
 	struct machine_rule rules[MACHINE_RULES_MAX];

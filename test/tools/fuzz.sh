@@ -30,18 +30,20 @@ flags=(-std=c11 -g -O1 -fno-omit-frame-pointer -Icsrc/include -Icsrc -D_POSIX_C_
 
 # Objects are compiled again when any source or header is newer: the whole takes seconds.
 build() {
-	local source object newest
+	local source object newest nvml
+	make --no-print-directory fakes || return
+	nvml=$(make --no-print-directory --eval 'print-nvml:;@echo $(NVML)' print-nvml) || return
 	newest=$(find csrc test/fuzz -name '*.[ch]' -printf '%T@\n' | sort -n | tail -1)
 	[ "$(cat $out/built 2>/dev/null)" = "$newest ${targets[*]}" ] && return
 	rm -rf $out/obj
-	for source in csrc/core/*.c csrc/text/*.c csrc/sim/jobs.c csrc/sim/replay.c; do
+	for source in csrc/core/*.c csrc/text/*.c csrc/sim/jobs.c csrc/sim/replay.c csrc/probe/*.c; do
 		object=$out/obj/${source%.c}.o
 		mkdir -p "$(dirname "$object")"
-		clang "${flags[@]}" -c "$source" -o "$object" || return
+		clang "${flags[@]}" -isystem "$nvml" -c "$source" -o "$object" || return
 	done
 	for target in "${targets[@]}"; do
 		clang "${flags[@]}" -fsanitize=fuzzer "test/fuzz/fuzz_$target.c" $(find $out/obj -name '*.o') \
-			-o "$out/bin/$target" -lcjson -lyaml || return
+			-o "$out/bin/$target" -lcjson -lyaml -lhwloc || return
 	done
 	echo "$newest ${targets[*]}" >$out/built
 }

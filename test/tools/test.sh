@@ -63,9 +63,10 @@ suite() {
 }
 
 headers_alone() {
-	local header
+	local header nvml
+	nvml=$(make --no-print-directory --eval 'print-nvml:;@echo $(NVML)' print-nvml) || return
 	for header in $(git ls-files -co --exclude-standard 'csrc/*.h'); do
-		gcc -std=c11 -Wall -Wextra -Werror -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L -fsyntax-only -x c "$header" || return 1
+		gcc -std=c11 -Wall -Wextra -Werror -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L -isystem "$nvml" -fsyntax-only -x c "$header" || return 1
 	done
 }
 
@@ -116,6 +117,7 @@ suite fuzz plain test/tools/fuzz.sh "${FUZZ_SECONDS:-20}"
 
 echo "Go: building the programs (cold: about 10 minutes)"
 suite cgo check one_cgo
+suite nvml-client go env -C test/nvml/client "${gotest[@]}" ./...
 if together make --no-print-directory build bin/scheduler-faults; then
 	suite vet check go vet ./...
 	suite go-race go "${gotest[@]}" -race ./shim/... ./plugin/gangs/... ./plugin/workload/... ./plugin/mirror/... ./plugin/nodereport/... \
@@ -124,6 +126,7 @@ if together make --no-print-directory build bin/scheduler-faults; then
 	suite go-host go "${gotest[@]}" ./plugin/topologygpu/... ./plugin/cmd/...
 	suite e2e go "${gotest[@]}" -timeout 20m ./test/e2e/...
 	suite e2e-status go "${gotest[@]}" -timeout 5m ./test/status/...
+	suite e2e-locks go "${gotest[@]}" -timeout 5m ./test/locks/...
 	suite faults go "${gotest[@]}" -timeout 20m ./test/faults
 else
 	echo "the Go build failed: see above"

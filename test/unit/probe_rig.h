@@ -19,8 +19,8 @@
 
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
-#define FAKE     "build/nvml/libnvidia-ml.so.1"
-#define FAKE_OLD "build/nvml/old/libnvidia-ml.so.1"
+#define FAKE      "build/nvml/libnvidia-ml.so.1"
+#define FAKE_OLD  "build/nvml/old/libnvidia-ml.so.1"
 #define HEARTBEAT 1790000000
 
 static struct machine machine; /* what the fake plays now */
@@ -52,8 +52,8 @@ static inline struct probe *machine_open(const char *library, const char *name)
 	setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
 	char xml[80];
 	snprintf(xml, sizeof(xml), "build/nvml/%s.xml", name);
-	struct probe *opened = probe_open(
-		&(struct probe_options){.nvml = library, .hwloc_xml = xml, .proc = proc_folder[0] != '\0' ? proc_folder : NULL});
+	struct probe *opened = probe_open(&(struct probe_options){
+		.nvml = library, .hwloc_xml = xml, .proc = proc_folder[0] != '\0' ? proc_folder : NULL});
 	TEST_ASSERT_NOT_NULL(opened);
 	return opened;
 }
@@ -102,7 +102,8 @@ static inline bool text_is(const char *what, uint32_t at, const char *got, const
 	return false;
 }
 
-static inline bool pci_is(const char *what, uint32_t at, const struct probe_pci *got, const struct machine_place *want, bool all)
+static inline bool pci_is(const char *what, uint32_t at, const struct probe_pci *got, const struct machine_place *want,
+			  bool all)
 {
 	if (!got->known)
 		return number_is(what, at, PROBE_UNKNOWN, 0, all);
@@ -152,7 +153,8 @@ static inline bool links_are(const struct machine *m, const struct probe_gpu *gp
 		if (!number_is("link version", at, link->version, m->link_version, all) ||
 		    !number_is("link speed", at, link->line_mbps, want->mbps, all) ||
 		    !number_is("link peer", at, link->peer, want->peer, all) ||
-		    !number_is("link to", at, link->remote == PROBE_REMOTE_UNKNOWN ? PROBE_UNKNOWN : (int64_t)link->remote,
+		    !number_is("link to", at,
+			       link->remote == PROBE_REMOTE_UNKNOWN ? PROBE_UNKNOWN : (int64_t)link->remote,
 			       want->peer == MACHINE_ON_SWITCH ? PROBE_REMOTE_SWITCH : PROBE_REMOTE_GPU, all))
 			return false;
 	}
@@ -164,7 +166,8 @@ static inline bool slices_are(const struct machine *m, const struct probe_gpu *g
 	const struct machine_gpu *should = &m->gpus[gpu->index];
 	if (!number_is("mig", gpu->index, gpu->mig, m->has_mig ? (int64_t)should->mig_on : PROBE_ABSENT, all))
 		return false;
-	if (all && !number_is("slices", gpu->index, gpu->slice_count, m->has_mig ? (int64_t)should->instance_count : PROBE_ABSENT, true))
+	if (all && !number_is("slices", gpu->index, gpu->slice_count,
+			      m->has_mig ? (int64_t)should->instance_count : PROBE_ABSENT, true))
 		return false;
 	/* "Not found" is how a place says that it is empty, so some slices may be missing, but none may be invented. */
 	for (int32_t i = 0; i < gpu->slice_count; i++) {
@@ -212,16 +215,20 @@ static inline bool was_told(const struct probe_report *r, uint32_t gpu, int32_t 
 	return r->failures_found > r->failure_count;
 }
 
-static inline bool health_is(const struct machine *m, const struct probe_report *r, const struct probe_gpu *gpu, bool all)
+static inline bool health_is(const struct machine *m, const struct probe_report *r, const struct probe_gpu *gpu,
+			     bool all)
 {
 	const struct machine_gpu *should = &m->gpus[gpu->index];
 	uint32_t xid = should->xid_count > 0 ? should->xids[should->xid_count - 1] : 0;
 	bool ill = should->lost || should->remap_failed || should->ecc_errors > 0 || (xid > 0 && !is_programs(xid));
 	if (all && !should->lost &&
 	    (!number_is("ECC errors", gpu->index, gpu->ecc_errors, (int64_t)should->ecc_errors, true) ||
-	     !number_is("rows failed", gpu->index, gpu->rows_failed, m->has_remap ? should->remap_failed : PROBE_ABSENT, true) ||
-	     !number_is("rows pending", gpu->index, gpu->rows_pending, m->has_remap ? should->remap_pending : PROBE_ABSENT, true) ||
-	     !number_is("pages pending", gpu->index, gpu->pages_pending, m->has_remap ? PROBE_ABSENT : should->pages_pending, true) ||
+	     !number_is("rows failed", gpu->index, gpu->rows_failed, m->has_remap ? should->remap_failed : PROBE_ABSENT,
+			true) ||
+	     !number_is("rows pending", gpu->index, gpu->rows_pending,
+			m->has_remap ? should->remap_pending : PROBE_ABSENT, true) ||
+	     !number_is("pages pending", gpu->index, gpu->pages_pending,
+			m->has_remap ? PROBE_ABSENT : should->pages_pending, true) ||
 	     !number_is("XID", gpu->index, gpu->xid, xid, true)))
 		return false;
 	if (gpu->health == PROBE_HEALTH_UNKNOWN && !all)
@@ -285,7 +292,8 @@ static inline bool pairs_are(const struct machine *m, const struct probe_report 
 				if (!number_is("pair GB/s", at, pair->gbps, should, all && !lost))
 					return false;
 			bool near = machine_level(&m->gpus[a].place, &m->gpus[b].place) < 50;
-			if (!number_is("level", at, pair->level, machine_level(&m->gpus[a].place, &m->gpus[b].place), all && !lost) ||
+			if (!number_is("level", at, pair->level, machine_level(&m->gpus[a].place, &m->gpus[b].place),
+				       all && !lost) ||
 			    !number_is("P2P NVLink", at, pair->p2p_nvlink, should > 0, all && !lost) ||
 			    !number_is("P2P read", at, pair->p2p_read, should > 0 || near, all && !lost) ||
 			    !number_is("P2P write", at, pair->p2p_write, should > 0 || near, all && !lost))
@@ -306,7 +314,8 @@ static inline bool report_is(const struct machine *m, const struct probe_report 
 		if (!number_is("index", i, gpu->index, i, true) || !text_is("uuid", i, gpu->uuid, uuid, full) ||
 		    !text_is("model", i, gpu->model, m->model, full) ||
 		    !pci_is("PCI", i, &gpu->pci, &m->gpus[i].place, full) || !links_are(m, gpu, full) ||
-		    !slices_are(m, gpu, full) || !use_is(m, gpu, full) || !health_is(m, r, gpu, all) || !fabric_is(m, gpu, full))
+		    !slices_are(m, gpu, full) || !use_is(m, gpu, full) || !health_is(m, r, gpu, all) ||
+		    !fabric_is(m, gpu, full))
 			return false;
 	}
 	return pairs_are(m, r, all) && rails_are(m, r, all);
@@ -319,9 +328,10 @@ static inline bool report_holds_together(const struct probe_report *r)
 	static struct complaint complaint;
 	for (uint32_t a = 0; a < r->gpu_count; a++) {
 		const struct probe_gpu *gpu = &r->gpus[a];
-		if (memchr(gpu->uuid, 0, sizeof(gpu->uuid)) == NULL || memchr(gpu->model, 0, sizeof(gpu->model)) == NULL ||
-		    gpu->link_count > (int32_t)PROBE_LINKS_MAX || gpu->slice_count > (int32_t)PROBE_SLICES_MAX ||
-		    gpu->process_count > (int32_t)PROBE_PROCESSES_MAX || gpu->utilization > 100)
+		if (memchr(gpu->uuid, 0, sizeof(gpu->uuid)) == NULL ||
+		    memchr(gpu->model, 0, sizeof(gpu->model)) == NULL || gpu->link_count > (int32_t)PROBE_LINKS_MAX ||
+		    gpu->slice_count > (int32_t)PROBE_SLICES_MAX || gpu->process_count > (int32_t)PROBE_PROCESSES_MAX ||
+		    gpu->utilization > 100)
 			return text_is("limits of", a, gpu->uuid, "(in order)", true);
 		for (uint32_t b = 0; b < r->gpu_count; b++)
 			if (!number_is("symmetry", a * 100 + b, r->pairs[a][b].gbps, r->pairs[b][a].gbps, true))

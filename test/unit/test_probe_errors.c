@@ -12,8 +12,8 @@
 #define ERRORS_DEFAULT 10000u
 #define READS_ODD      400u
 
-static const char *const names[] = {"dgx-1v", "dgx-2", "dgx-a100", "dgx-h100", "gb200", "pcie-4",
-				    "mig",    "busy",  "dead-gpu", "link-down"};
+static const char *const names[] = {"dgx-1v", "dgx-2", "dgx-a100", "dgx-h100", "gb200",
+				    "pcie-4", "mig",   "busy",     "dead-gpu", "link-down"};
 static uint64_t seed;
 static char where[400];
 
@@ -37,7 +37,8 @@ static uint32_t from_environment(const char *name, uint32_t otherwise)
 
 static const char *with_seed(const char *what, const char *name, const char *lines)
 {
-	snprintf(where, sizeof(where), "%s: %s with \"%s\" (FROND_SEED=%llu)", what, name, lines, (unsigned long long)seed);
+	snprintf(where, sizeof(where), "%s: %s with \"%s\" (FROND_SEED=%llu)", what, name, lines,
+		 (unsigned long long)seed);
 	return where;
 }
 
@@ -89,13 +90,15 @@ static void test_every_call_with_every_code(void)
 		for (uint32_t code = 1; code <= 31; code++) {
 			const char *name = names[(call + code) % COUNT(names)];
 			char lines[128];
-			snprintf(lines, sizeof(lines), "fail %s any %u", probe_call_name(call), code == 31 ? 999 : code);
+			snprintf(lines, sizeof(lines), "fail %s any %u", probe_call_name(call),
+				 code == 31 ? 999 : code);
 			rig_start(name, lines);
 			for (enum probe_depth depth = PROBE_ALL; depth <= PROBE_CHANGES; depth++) {
 				probe_read(probe, depth, &report);
 				TEST_ASSERT_TRUE_MESSAGE(report_is(&machine, &report, false),
 							 with_seed(wrong_text, name, lines));
-				TEST_ASSERT_TRUE_MESSAGE(report_holds_together(&report), with_seed(wrong_text, name, lines));
+				TEST_ASSERT_TRUE_MESSAGE(report_holds_together(&report),
+							 with_seed(wrong_text, name, lines));
 			}
 			rig_stop();
 		}
@@ -113,7 +116,8 @@ static void test_after_the_errors_everything_is_known_again(void)
 			snprintf(lines, sizeof(lines), "inject 40 %u", (uint32_t)seed + round);
 			machine_set(name, lines);
 			probe_read(probe, PROBE_CHANGES, &report);
-			TEST_ASSERT_TRUE_MESSAGE(report_is(&machine, &report, false), with_seed(wrong_text, name, lines));
+			TEST_ASSERT_TRUE_MESSAGE(report_is(&machine, &report, false),
+						 with_seed(wrong_text, name, lines));
 		}
 		machine_set(name, "");
 		for (enum probe_depth depth = PROBE_ALL; depth <= PROBE_CHANGES; depth++) {

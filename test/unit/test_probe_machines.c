@@ -75,7 +75,8 @@ static void test_dgx_a100_is_all_to_all_at_300_and_shares_its_nics_out(void)
 {
 	is_as_described("dgx-a100");
 	is_the_model("A100-SXM");
-	static const char *const rails[] = {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8"};
+	static const char *const rails[] = {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3",
+					    "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8"};
 	for (uint32_t i = 0; i < COUNT(rails); i++)
 		TEST_ASSERT_EQUAL_STRING(rails[i], report.nics[report.gpus[i].rail].name);
 }
@@ -224,6 +225,13 @@ static void test_a_link_that_trained_at_half_its_speed_counts_half(void)
 	TEST_ASSERT_EQUAL_INT(435, report.pairs[0][1].gbps);
 }
 
+static void test_a_link_that_is_faster_than_its_version_is_believed(void)
+{
+	rig_start("dgx-h100", "speed 0 0 53125");
+	probe_read(probe, PROBE_ALL, &report);
+	TEST_ASSERT_EQUAL_INT(50, report.gpus[0].links[0].gbps);
+}
+
 static void test_islands_follow_the_links(void)
 {
 	/* Without what joins the two halves of the cube there are two. */
@@ -245,6 +253,64 @@ static void test_a_fabric_that_is_not_ready_promises_nothing(void)
 	probe_read(probe, PROBE_CHANGES, &report);
 	TEST_ASSERT_EQUAL(PROBE_UNHEALTHY, report.gpus[0].health);
 	TEST_ASSERT_EQUAL_STRING("joining the NVLink fabric failed with code 999", report.gpus[0].reason);
+}
+
+static void test_gpus_of_two_cliques_are_not_joined(void)
+{
+	rig_start("gb200", "clique 2 1\nclique 3 1");
+	probe_read(probe, PROBE_ALL, &report);
+	TEST_ASSERT_EQUAL_INT(900, report.pairs[0][1].gbps);
+	TEST_ASSERT_EQUAL_INT(900, report.pairs[2][3].gbps);
+	TEST_ASSERT_EQUAL_INT(0, report.pairs[1][2].gbps);
+	TEST_ASSERT_EQUAL_INT(1, report.gpus[3].island);
+	TEST_ASSERT_EQUAL_INT64(32767, report.gpus[3].clique);
+}
+
+static void test_answers_that_cannot_be_are_not_believed(void)
+{
+	rig_start("dgx-a100", "same-uuid 1 0\nsame-bus 2 0\nmig-mode 3 7\nused 4 40961");
+	probe_read(probe, PROBE_ALL, &report);
+	TEST_ASSERT_EQUAL_STRING("", report.gpus[1].uuid); /* the first keeps its name */
+	TEST_ASSERT_TRUE(report.gpus[0].uuid[0] != '\0');
+	TEST_ASSERT_EQUAL(PROBE_HEALTH_UNKNOWN, report.gpus[1].health);
+	TEST_ASSERT_FALSE(report.gpus[2].pci.known);
+	TEST_ASSERT_TRUE(report.gpus[0].pci.known);
+	TEST_ASSERT_EQUAL_INT(PROBE_UNKNOWN, report.gpus[3].mig);
+	TEST_ASSERT_EQUAL_INT64(PROBE_UNKNOWN, report.gpus[4].memory_used_mib);
+	TEST_ASSERT_EQUAL_UINT32(4, report.failures_found);
+	for (uint32_t i = 0; i < 4; i++)
+		TEST_ASSERT_EQUAL_INT(PROBE_CODE_ODD, report.failures[i].code);
+	TEST_ASSERT_TRUE_MESSAGE(report_holds_together(&report), wrong_text);
+}
+
+static void test_what_cannot_be_heard_is_not_called_healthy(void)
+{
+	static const struct {
+		const char *lines, *reason;
+		enum probe_health health;
+	} cases[] = {
+		{"fail nvmlDeviceGetTotalEccErrors 2 999", "its memory errors cannot be read", PROBE_HEALTH_UNKNOWN},
+		{"fail nvmlDeviceGetRemappedRows 2 4", "the repairs of its memory cannot be read",
+		 PROBE_HEALTH_UNKNOWN},
+		{"fail nvmlDeviceRegisterEvents 2 20", "its XIDs cannot be read", PROBE_HEALTH_UNKNOWN},
+		{"fail nvmlDeviceGetGpuFabricInfoV 2 10", "the state of its NVLink fabric cannot be read",
+		 PROBE_HEALTH_UNKNOWN},
+		{"fail nvmlDeviceGetUUID 2 1", "its UUID cannot be read", PROBE_HEALTH_UNKNOWN},
+		{"fail nvmlDeviceGetUtilizationRates 2 16", "the driver wants the GPU reset before it is used again",
+		 PROBE_UNHEALTHY},
+		{"fail nvmlDeviceGetUtilizationRates 2 15", "the GPU is lost: it no longer answers its driver",
+		 PROBE_UNHEALTHY},
+		{"fail nvmlDeviceGetUtilizationRates 2 999", "", PROBE_HEALTHY},
+	};
+	for (uint32_t i = 0; i < COUNT(cases); i++) {
+		rig_start("dgx-h100", cases[i].lines);
+		probe_read(probe, PROBE_ALL, &report);
+		TEST_ASSERT_EQUAL_STRING(cases[i].reason, report.gpus[2].reason);
+		TEST_ASSERT_EQUAL(cases[i].health, report.gpus[2].health);
+		TEST_ASSERT_EQUAL(PROBE_HEALTHY, report.gpus[1].health);
+		TEST_ASSERT_EQUAL(PROBE_HEALTHY, report.gpus[3].health);
+		rig_stop();
+	}
 }
 
 static void test_an_xid_is_told_once_and_stays(void)
@@ -434,11 +500,12 @@ static void test_over_a_limit_is_said(void)
 	rig_stop();
 
 	rig_start("dgx-2", "fail all any 999"); /* every call of every GPU fails: more kinds than the list holds */
-	machine_set("dgx-2", "fail nvmlDeviceGetUUID any 1\nfail nvmlDeviceGetName any 2\nfail nvmlDeviceGetPciInfo_v3 any 4\n"
-			     "fail nvmlDeviceGetMemoryInfo_v2 any 5\nfail nvmlDeviceGetUtilizationRates any 6\n"
-			     "fail nvmlDeviceGetComputeRunningProcesses_v3 any 8\nfail nvmlDeviceGetTotalEccErrors any 11\n"
-			     "fail nvmlDeviceGetFieldValues any 13\nfail nvmlDeviceGetMigMode any 14\n"
-			     "fail nvmlDeviceRegisterEvents any 17");
+	machine_set("dgx-2",
+		    "fail nvmlDeviceGetUUID any 1\nfail nvmlDeviceGetName any 2\nfail nvmlDeviceGetPciInfo_v3 any 4\n"
+		    "fail nvmlDeviceGetMemoryInfo_v2 any 5\nfail nvmlDeviceGetUtilizationRates any 6\n"
+		    "fail nvmlDeviceGetComputeRunningProcesses_v3 any 8\nfail nvmlDeviceGetTotalEccErrors any 11\n"
+		    "fail nvmlDeviceGetFieldValues any 13\nfail nvmlDeviceGetMigMode any 14\n"
+		    "fail nvmlDeviceRegisterEvents any 17");
 	probe_read(probe, PROBE_ALL, &report);
 	TEST_ASSERT_EQUAL_UINT32(PROBE_FAILURES_MAX, report.failure_count);
 	TEST_ASSERT_EQUAL_UINT32(160, report.failures_found);
@@ -473,8 +540,12 @@ int main(void)
 	RUN_TEST(test_a_gpu_that_was_dead_from_the_start_has_an_index_and_no_name);
 	RUN_TEST(test_a_link_goes_down_and_comes_back);
 	RUN_TEST(test_a_link_that_trained_at_half_its_speed_counts_half);
+	RUN_TEST(test_a_link_that_is_faster_than_its_version_is_believed);
 	RUN_TEST(test_islands_follow_the_links);
 	RUN_TEST(test_a_fabric_that_is_not_ready_promises_nothing);
+	RUN_TEST(test_gpus_of_two_cliques_are_not_joined);
+	RUN_TEST(test_answers_that_cannot_be_are_not_believed);
+	RUN_TEST(test_what_cannot_be_heard_is_not_called_healthy);
 	RUN_TEST(test_an_xid_is_told_once_and_stays);
 	RUN_TEST(test_a_slice_made_and_a_process_started_are_seen);
 	RUN_TEST(test_no_library_is_an_answer);

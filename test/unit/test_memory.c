@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an engine reserves, what it has room for, and that answers do not depend on how much scratch there is. */
+#include "cluster.h"
+#include "dice.h"
+#include "text/engine.h"
+
+static struct cluster *c, *other;
+
+void setUp(void)
+{
+	c = calloc(1, sizeof *c);
+	other = calloc(1, sizeof *other);
+	TEST_ASSERT_TRUE(c != NULL && other != NULL);
+}
+
+void tearDown(void)
+{
+	cluster_free(c);
+	cluster_free(other);
+}
+
+static void test_an_engine_for_100000_nodes_and_pods_is_no_larger_than_it_was(void)
+{
+	const struct frond_limits limits = {.nodes = 100000, .pods = 100000};
+	abi = frond_abi_get();
+	TEST_ASSERT_LESS_THAN_UINT64(44000000, abi->size_of(&limits));
+}
+
+/* Half as many leaves as nodes; a node more, in a leaf more, stays outside and is named. */
+static void test_every_other_node_may_be_a_leaf_of_its_own(void)
+{
+	enum { NODES = 20000 };
+	char name[16], leaf[16], spine[16];
+	engine_make(c, NODES, 16, "", "");
+	for (uint32_t i = 0; i <= NODES / 2; i++) {
+		snprintf(name, sizeof name, "n%u", (unsigned)i);
+		snprintf(leaf, sizeof leaf, "l%u", (unsigned)i);
+		snprintf(spine, sizeof spine, "s%u", (unsigned)i / 10);
+		TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, node_try(c, i, name, 8, 0, 0, 0, leaf, spine), c->text);
+		if (i + 1 < NODES / 2)
+			continue;
+		TEST_ASSERT_EQUAL_UINT32(NODES / 2, stats(c).leaves);
+		TEST_ASSERT_EQUAL_UINT32(i == NODES / 2, stats(c).nodes_without_leaf);
+	}
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->problems(c->engine, c->text, CLUSTER_TEXT - 1, &c->len));
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_STRING("there are more than 10000 leaves or 4096 spines, among them leaf l10000; 1 node is "
+				 "scheduled without topology\n",
+				 c->text);
+	check(c);
+}
+
+/* One kind of 16-GPU node and 255 others of 8 GPUs. */
+static void test_there_are_tables_for_a_node_of_16_gpus_and_for_255_kinds_of_8(void)
+{
+	engine_make(c, 4, 4, "", "");
+	for (uint32_t kind = 0; kind < 255; kind++) { /* the table of a node without GPUs is the first of all */
+		struct frond_topology topology = {.gpus = kind == 0 ? 16 : 8};
+		topology.link_gbps[0][1] = topology.link_gbps[1][0] = (uint16_t)(kind + 1);
+		uint32_t id;
+		TEST_ASSERT_EQUAL_INT32(
+			FROND_OK, abi->topology_put(c->engine, &topology, &id, c->text, CLUSTER_TEXT - 1, &c->len));
+		TEST_ASSERT_EQUAL_UINT32(kind + 1, id);
+	}
+}
+
+static void test_names_of_two_tables_move_together(void)
+{
+	static char memory[4096];
+	struct arena arena = {.base = (uint8_t *)memory};
+	struct pool pool;
+	struct names names, domains;
+	pool_layout(&pool, &arena, 64);
+	names_layout(&names, &arena, &pool, 8);
+	names_layout(&domains, &arena, &pool, 8);
+	uint32_t node = names_hold(&names, "same", 4), domain = names_hold(&domains, "same", 4), len;
+	TEST_ASSERT_EQUAL_UINT32(12, pool.used); /* one text each: ids are of two tables */
+	for (uint32_t i = 0; i < 100; i++) {
+		char text[16];
+		snprintf(text, sizeof text, "passing-%u", (unsigned)i);
+		struct names *table = i % 2 == 0 ? &names : &domains;
+		uint32_t id = names_hold(table, text, (uint32_t)strlen(text));
+		TEST_ASSERT_NOT_EQUAL(FROND_NONE, id);
+		TEST_ASSERT_EQUAL_MEMORY(text, names_text(table, id, &len), strlen(text));
+		names_drop(table, id);
+	}
+	TEST_ASSERT_EQUAL_UINT32(node, names_find(&names, "same", 4));
+	TEST_ASSERT_EQUAL_UINT32(domain, names_find(&domains, "same", 4));
+	names_drop(&domains, domain);
+	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, names_find(&domains, "same", 4));
+	TEST_ASSERT_EQUAL_MEMORY("same", names_text(&names, node, &len), 4);
+}
+
+/* ---- the same answer with little scratch ------------------------------------------------------------------------- */
+
+enum { NODES = 2400, MOST = 2000 };
+static struct frond_member members[MOST];
+static struct frond_place mine[MOST], theirs[MOST];
+
+static void load(struct cluster *into, uint32_t limit)
+{
+	engine_make(into, limit, MOST, "", "spine:6 leaf:50 node:8 gpu:8");
+	for (uint32_t slot = 0; slot < NODES; slot++) {
+		char name[16];
+		snprintf(name, sizeof name, "node-%u", (unsigned)slot + 1);
+		uint32_t flags = percent(45) ? FROND_NODE_CORDONED : 0;
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(into, slot, name, 8, 0, flags, 0, NULL, NULL));
+	}
+}
+
+static void ask(struct cluster *of, uint32_t count, uint32_t gpus, const char *wishes, struct frond_place *places)
+{
+	char in[256];
+	struct frond_pair pairs[8];
+	struct frond_request request = {.gang = {5, 5},
+					.members = count,
+					.min_member = count,
+					.gpus_desired = (uint64_t)count * gpus,
+					.only_slot = FROND_NONE};
+	uint32_t in_len = wishes_read(wishes, in, 0, pairs, &request.annotations);
+	for (uint32_t i = 0; i < count; i++)
+		members[i] =
+			(struct frond_member){.pod = {5, i + 1}, .rank = i, .gpus = gpus, .pinned_slot = FROND_NONE};
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(of->engine, &request, members, pairs, in, in_len, NULL, &of->plan,
+						    places, of->text, CLUSTER_TEXT - 1, &of->len));
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, of->plan.outcome);
+}
+
+static void test_a_table_that_is_computed_again_says_the_same(void)
+{
+	static const char *const wishes[] = {"topology-mode=Ignore", "topology-mode=Preferred",
+					     "topology-mode=Ignore placement-strategy=consolidated"};
+	for (uint32_t round = 0; round < 2; round++) {
+		dice = 11 + round;
+		tearDown();
+		setUp();
+		load(c, NODES);
+		dice = 11 + round;
+		load(other, 20000); /* few rows of a large gang fit into the scratch of a large engine */
+		for (uint32_t i = 0; i < 3; i++) {
+			uint32_t count = 600 + below(500);
+			ask(c, count, 8, wishes[i], mine);
+			ask(other, count, 8, wishes[i], theirs);
+			TEST_ASSERT_EQUAL_MEMORY(mine, theirs, count * sizeof *mine);
+			TEST_ASSERT_EQUAL_UINT32(c->plan.runs, other->plan.runs);
+			TEST_ASSERT_EQUAL_UINT32(c->plan.flags, other->plan.flags);
+		}
+		ask(c, 900, 3, wishes[2], mine); /* nodes count as well */
+		ask(other, 900, 3, wishes[2], theirs);
+		TEST_ASSERT_EQUAL_MEMORY(mine, theirs, 900 * sizeof *mine);
+	}
+}
+
+int main(void)
+{
+	UNITY_BEGIN();
+	RUN_TEST(test_an_engine_for_100000_nodes_and_pods_is_no_larger_than_it_was);
+	RUN_TEST(test_every_other_node_may_be_a_leaf_of_its_own);
+	RUN_TEST(test_there_are_tables_for_a_node_of_16_gpus_and_for_255_kinds_of_8);
+	RUN_TEST(test_names_of_two_tables_move_together);
+	RUN_TEST(test_a_table_that_is_computed_again_says_the_same);
+	return UNITY_END();
+}
