@@ -75,8 +75,10 @@ func TestTwoLeaders(t *testing.T) {
 	number := 0
 	burst := func(gangs int) {
 		for range gangs {
-			submit(t, j, ns, randomGang(random, number), 0)
+			g := randomGang(random, number)
 			number++
+			j.Expect(judge.Gang{ID: ns + "/" + g.Name, Size: int(g.Pods), Anywhere: true})
+			lab.Submit(t, ns, g)
 		}
 	}
 	for round := range either(1, 10) {

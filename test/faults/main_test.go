@@ -113,10 +113,10 @@ func proxied(t *testing.T, seed uint64, lease string) *faultproxy.Proxy {
 	return proxy
 }
 
-// randomGang is one of many on a cluster that they share: 2 to 16 pods, most of them of whole nodes.
+// randomGang is one of many on a cluster that they share: 2 to 16 pods, in a sample to 8, most of them of whole nodes.
 func randomGang(random *rand.Rand, number int) harness.Gang {
 	sizes := []int32{2, 2, 2, 3, 4, 4, 5, 8, 12, 16}
-	g := harness.Gang{Name: fmt.Sprintf("gang-%d", number), Pods: sizes[random.IntN(len(sizes))], GPUs: 8, RunSeconds: 1}
+	g := harness.Gang{Name: fmt.Sprintf("gang-%d", number), Pods: min(sizes[random.IntN(len(sizes))], either[int32](8, 16)), GPUs: 8, RunSeconds: 1}
 	if random.IntN(4) == 0 {
 		g.GPUs = []int64{1, 2, 4}[random.IntN(3)]
 	}
