@@ -196,7 +196,7 @@ static int32_t state_read(struct reading *reading, uint32_t index, uint32_t at)
 	nvmlEnableState_t state = NVML_FEATURE_DISABLED;
 	int32_t code = asks(reading, (int32_t)index, reading->driver->nvmlDeviceGetNvLinkState != NULL)
 			       ? (int32_t)reading->driver->nvmlDeviceGetNvLinkState(reading->devices[index], at, &state)
-			       : unasked(reading, (int32_t)index, CALL_nvmlDeviceGetNvLinkState,
+			       : unasked(reading, CALL_nvmlDeviceGetNvLinkState,
 					 reading->driver->nvmlDeviceGetNvLinkState != NULL);
 	/* This is how drivers say where the links end; it is a failure only for a link that must be there. */
 	if (code == NVML_ERROR_INVALID_ARGUMENT || code == PROBE_CODE_MISSING)

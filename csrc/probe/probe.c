@@ -215,8 +215,7 @@ static int32_t events_take(struct probe *probe, struct reading *reading)
 		__typeof__(nvmlEventSetWait_v2) *wait =
 			second ? probe->driver.nvmlEventSetWait_v2 : probe->driver.nvmlEventSetWait;
 		uint32_t call = second ? CALL_nvmlEventSetWait_v2 : CALL_nvmlEventSetWait;
-		int32_t code =
-			wait == NULL ? unasked(reading, -1, call, false) : (int32_t)wait(probe->events, &event, 0);
+		int32_t code = wait == NULL ? unasked(reading, call, false) : (int32_t)wait(probe->events, &event, 0);
 		if (code == NVML_ERROR_TIMEOUT)
 			return NVML_SUCCESS;
 		if (code != NVML_SUCCESS)

@@ -43,11 +43,10 @@ int32_t answered(struct reading *reading, int32_t gpu, uint32_t call, int32_t co
 	return code;
 }
 
-int32_t unasked(struct reading *reading, int32_t gpu, uint32_t call, bool there)
+int32_t unasked(struct reading *reading, uint32_t call, bool there)
 {
 	if (there)
 		return NVML_ERROR_GPU_IS_LOST; /* that it is gone was noted when it was found out */
-	(void)gpu;
 	note(reading->report, -1, call, PROBE_CODE_MISSING);
 	return PROBE_CODE_MISSING;
 }

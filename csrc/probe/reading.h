@@ -40,11 +40,11 @@ struct reading {
 #define ASK(reading, gpu, function, ...)                                                                               \
 	(asks((reading), (gpu), (reading)->driver->function != NULL)                                                   \
 		 ? answered((reading), (gpu), CALL_##function, (int32_t)(reading)->driver->function(__VA_ARGS__))      \
-		 : unasked((reading), (gpu), CALL_##function, (reading)->driver->function != NULL))
+		 : unasked((reading), CALL_##function, (reading)->driver->function != NULL))
 
 bool asks(const struct reading *reading, int32_t gpu, bool there);
 int32_t answered(struct reading *reading, int32_t gpu, uint32_t call, int32_t code);
-int32_t unasked(struct reading *reading, int32_t gpu, uint32_t call, bool there);
+int32_t unasked(struct reading *reading, uint32_t call, bool there);
 
 /* It answered, but with what cannot be: noted as a failure. */
 void odd(struct reading *reading, int32_t gpu, uint32_t call);

@@ -80,6 +80,7 @@ func compareGPU(t *testing.T, client nvml.Interface, want *machine, i int) {
 	compareLinks(t, want, i, device)
 	compareSlices(t, want, i, device)
 	compareFabric(t, want, device)
+	compareBoard(t, want, i, device)
 	for peer := range want.gpus {
 		if peer != i && !want.gpus[peer].lost {
 			comparePair(t, client, want, i, peer, device)
@@ -190,6 +191,28 @@ func compareFabric(t *testing.T, want *machine, device nvml.Device) {
 	must(t, "GetGpuFabricInfoV", code)
 	equal(t, "cluster", hex.EncodeToString(info.ClusterUuid[:]), want.cluster)
 	equal(t, "clique", info.CliqueId, want.clique)
+}
+
+// What monitors ask for: answers, or an honest "not supported"; never a function that is missing.
+func compareBoard(t *testing.T, want *machine, i int, device nvml.Device) {
+	t.Helper()
+	cpus, code := device.GetCpuAffinity(64)
+	must(t, "GetCpuAffinity", code)
+	equal(t, "processors nearby", cpus[0], uint(1)<<want.gpus[i].numa)
+	_, code = device.GetClockInfo(nvml.CLOCK_SM)
+	must(t, "GetClockInfo", code)
+	_, code = device.GetEnforcedPowerLimit()
+	must(t, "GetEnforcedPowerLimit", code)
+	_, code = device.GetTemperature(nvml.TEMPERATURE_GPU)
+	must(t, "GetTemperature", code)
+	_, code = device.GetPerformanceState()
+	must(t, "GetPerformanceState", code)
+	_, code = device.GetCurrPcieLinkWidth()
+	must(t, "GetCurrPcieLinkWidth", code)
+	_, code = device.GetVbiosVersion()
+	must(t, "GetVbiosVersion", code)
+	_, code = device.GetFanSpeed()
+	equal(t, "fan", code, nvml.ERROR_NOT_SUPPORTED)
 }
 
 func comparePair(t *testing.T, client nvml.Interface, want *machine, a, b int, device nvml.Device) {
