@@ -134,3 +134,20 @@ func TestOneMemberLocksForAllAndTheOthersWait(t *testing.T) {
 		t.Fatal("aborted twice")
 	}
 }
+
+func TestAPlanOnANodeThatChangesIsMadeAnew(t *testing.T) {
+	b := newBench(t, 2)
+	b.add(0, 1)
+	b.reserve(0)
+	if rejected := b.Disturb("elsewhere"); rejected != nil {
+		t.Fatalf("rejected %v for a node that nobody counts on", rejected)
+	}
+	if rejected := b.Disturb("node-1"); len(rejected) != 2 || len(b.ledger.gangs) != 1 {
+		t.Fatalf("rejected %v, given back %v; want both members and the gang", rejected, b.ledger.gangs)
+	}
+	b.pass(time.Minute)
+	b.Go(uid(0), b.reserve(0))
+	if rejected := b.Disturb("node-1"); rejected != nil {
+		t.Fatalf("rejected %v although members may be bound by now", rejected)
+	}
+}

@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -272,6 +273,27 @@ func (t *Table) Fail(uid types.UID, number uint64) []types.UID {
 		return nil
 	}
 	return t.drop(t.pods[uid].gang)
+}
+
+// Disturb says that a node is not what it was: its labels, its GPUs, its health, or whether it takes pods. Plans that count
+// on it and have not been let through come to nothing and are made anew; the members are returned, to be rejected where
+// they wait.
+func (t *Table) Disturb(node string) (rejected []types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range t.gangs {
+		if g.plan == nil || g.plan.going {
+			continue
+		}
+		for _, place := range g.plan.places {
+			if place == node {
+				rejected = append(rejected, t.drop(g)...)
+				break
+			}
+		}
+	}
+	slices.Sort(rejected)
+	return rejected
 }
 
 // Forsake says that a member cannot be scheduled where the plan puts it, for a reason of the node's. Before the plan was

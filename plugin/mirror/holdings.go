@@ -44,3 +44,13 @@ func (m *Mirror) LockedOn(uid types.UID) []string {
 	defer m.mu.RUnlock()
 	return slices.Sorted(maps.Keys(m.locked[uid]))
 }
+
+// BoundTo is the node of a bound pod with GPUs; "": it is not known as bound.
+func (m *Mirror) BoundTo(uid types.UID) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if p := m.pods[uid]; p != nil {
+		return p.node
+	}
+	return ""
+}

@@ -342,6 +342,7 @@ func (w *witness) say(text string) {
 
 func (w *witness) PodSeen(pod *v1.Pod) { w.say("seen " + pod.Name) }
 func (w *witness) PodGone(pod *v1.Pod) { w.say("gone " + pod.Name) }
+func (w *witness) NodeChanged(string)  {}
 func (w *witness) Freed(gpus bool)     { w.say(fmt.Sprint("freed ", gpus)) }
 func (w *witness) Problem(object runtime.Object, reason, _ string) {
 	w.say(reason + " " + object.(metav1.Object).GetName())

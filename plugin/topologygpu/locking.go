@@ -75,6 +75,9 @@ func (c *cluster) lockChanged(node string) {
 	}
 	for _, uid := range owners {
 		c.table.Began(uid)
+		if bound := c.mirror.BoundTo(uid); bound != "" && bound != node {
+			c.locks.Free(node, uid)
+		}
 	}
 }
 
@@ -139,6 +142,19 @@ func (c *cluster) unlock(pods []types.UID, nodes ...string) {
 	for _, uid := range pods {
 		for _, node := range append(c.mirror.LockedOn(uid), nodes...) {
 			c.locks.Free(node, uid)
+		}
+	}
+}
+
+// unlockElsewhere gives back what a bound pod has locked on other nodes than its own: an earlier plan, or an earlier scheduler,
+// had other places for it.
+func (c *cluster) unlockElsewhere(pod *v1.Pod) {
+	if c.locks == nil || pod.Spec.NodeName == "" {
+		return
+	}
+	for _, node := range c.mirror.LockedOn(pod.UID) {
+		if node != pod.Spec.NodeName {
+			c.locks.Free(node, pod.UID)
 		}
 	}
 }

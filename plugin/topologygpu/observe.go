@@ -38,6 +38,7 @@ type observer struct {
 
 // PodSeen: a pod was created or has changed.
 func (o *observer) PodSeen(pod *v1.Pod) {
+	o.unlockElsewhere(pod)
 	o.sources.mu.Lock()
 	var rejected []types.UID
 	if link := workload.LinkOwner(pod); link != nil {
@@ -70,6 +71,9 @@ func (o *observer) PodGone(pod *v1.Pod) {
 	o.report.podGone(pod.UID)
 	o.reject(rejected, reasonLeft)
 }
+
+// NodeChanged: plans that count on the node are made anew.
+func (o *observer) NodeChanged(name string) { o.reject(o.table.Disturb(name), reasonMoved) }
 
 // Freed: there may be room that was not there before.
 func (o *observer) Freed(gpus bool) { o.roomAppeared(gpus) }

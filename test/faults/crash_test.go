@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -22,17 +23,23 @@ type crash struct {
 	point   string
 	refused float64                              // share of its writes
 	provoke func(*testing.T, *harness.Scheduler) // once the gang is submitted
+	ends    bool                                 // by itself, without being killed
 }
 
-// loseLease pauses the leader for longer than its lease lasts; somebody else may have it when it wakes up.
+// loseLease gives the leader's lease to somebody else, as an operator or another replica might: upstream ends the process.
 func loseLease(t *testing.T, victim *harness.Scheduler) {
-	if err := victim.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(6 * time.Second)
-	if err := victim.Continue(); err != nil {
-		t.Fatal(err)
-	}
+	holds(t, victim.Lease, "")
+	harness.Eventually(t, healing, func(ctx context.Context) error {
+		leases := lab.Client.CoordinationV1().Leases("frond-system")
+		lease, err := leases.Get(ctx, victim.Lease, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now := metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.AcquireTime = new("somebody else"), &now, &now
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // makeGroup gives the scheduler a status to write: annotated Jobs have none.
@@ -44,7 +51,7 @@ var crashes = []crash{
 	{point: "planned"}, {point: "reserved"}, {point: "permitted"},
 	{point: "lock-first"}, {point: "lock-half"}, {point: "lock-last"},
 	{point: "bind-first"}, {point: "bind-half"}, {point: "bind-last-but-one"}, {point: "bind-last"},
-	{point: "status-write", provoke: makeGroup}, {point: "unreserve", refused: 0.8}, {point: "lease-lost", provoke: loseLease},
+	{point: "status-write", provoke: makeGroup}, {point: "unreserve", refused: 0.8}, {point: "lease-lost", provoke: loseLease, ends: true},
 }
 
 // The steps of the sample: before anything is written, and with a part of it written.
@@ -75,7 +82,11 @@ func crashOnce(t *testing.T, c crash, size int32, seed uint64) {
 	lease := "crash-" + ns
 	proxy := proxied(t, seed, lease)
 	proxy.Set(faultproxy.Faults{Error: c.refused, Apart: apart})
-	victim := lab.Run(t, harness.Setup{Program: "scheduler-faults", Server: proxy.Address(), Lease: lease, Failpoints: c.point + "=kill"})
+	setup := harness.Setup{Program: "scheduler-faults", Server: proxy.Address(), Lease: lease}
+	if !c.ends {
+		setup.Failpoints = c.point + "=kill"
+	}
+	victim := lab.Run(t, setup)
 
 	gpus := []int64{8, 4, 2}[random.IntN(3)]
 	if size == 64 {
@@ -88,7 +99,11 @@ func crashOnce(t *testing.T, c crash, size int32, seed uint64) {
 	if random.IntN(2) == 0 {
 		submit(t, j, ns, harness.Gang{Name: "beside", Pods: 2, GPUs: 8}, healing)
 	}
-	died(t, victim, c.point)
+	if c.ends {
+		ended(t, victim, c.point)
+	} else {
+		died(t, victim, c.point)
+	}
 	j.Resume()
 	begin := time.Now()
 	lab.Run(t, harness.Setup{Lease: lease})
@@ -99,12 +114,18 @@ func crashOnce(t *testing.T, c crash, size int32, seed uint64) {
 // died waits for the death of a scheduler at a point.
 func died(t *testing.T, victim *harness.Scheduler, point string) {
 	t.Helper()
+	ended(t, victim, point)
+	if !victim.Killed() || !victim.Passed(point) {
+		t.Fatalf("the scheduler ended before it came by %s:\n%s", point, harness.Tail([]byte(victim.Output())))
+	}
+}
+
+// ended waits for the end of a scheduler, however it comes.
+func ended(t *testing.T, victim *harness.Scheduler, point string) {
+	t.Helper()
 	select {
 	case <-victim.Gone():
 	case <-time.After(30 * time.Second):
 		t.Fatalf("the scheduler lives: it has not come by %s", point)
-	}
-	if !victim.Killed() || !victim.Passed(point) {
-		t.Fatalf("the scheduler ended before it came by %s:\n%s", point, harness.Tail([]byte(victim.Output())))
 	}
 }

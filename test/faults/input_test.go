@@ -165,8 +165,8 @@ func restore(t *testing.T, node *corev1.Node) {
 	t.Errorf("%s does not take pods 30 s after it was created anew", node.Name)
 }
 
-// A node that moves to another leaf while a gang has its GPUs reserved there: the gang is bound whole, and the cluster goes
-// on. The rule is not asked for: it was met when the places were chosen.
+// A node that moves to another leaf while a gang has its GPUs reserved there: the gang is planned anew and bound whole, with
+// its rule met, and the cluster goes on.
 func TestNodeRelabelledWhileReserved(t *testing.T) {
 	relabel := func(ctx context.Context, leaf string) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"fabric.topograph.run/tier-0":%q}}}`, leaf)
@@ -180,7 +180,7 @@ func TestNodeRelabelledWhileReserved(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	held(t, "reserved", func() { group(t, j, ns, judge.Gang{ID: "train", Size: 4}) })
+	held(t, "reserved", func() { group(t, j, ns, judge.Gang{ID: "train", Size: 4, Required: true}) })
 	if err := relabel(t.Context(), "leaf-2"); err != nil {
 		t.Fatal(err)
 	}

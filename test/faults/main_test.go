@@ -32,9 +32,8 @@ func TestMain(m *testing.M) {
 // healing is how long a gang may be half-bound once the scheduler can work again, and how long one that fits may take.
 const healing = 30 * time.Second
 
-// settling is how long everything may take to be at rest: locks of a decision that came to nothing are found by the
-// comparison that runs once a minute. Gangs have healing, whatever this is.
-const settling = 75 * time.Second
+// settling is how long everything may take to be at rest after a fault, locks included.
+const settling = 40 * time.Second
 
 func full() bool { return os.Getenv("FROND_FULL") != "" }
 

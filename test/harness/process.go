@@ -27,6 +27,7 @@ import (
 // Scheduler is one that a test runs, and may kill or pause.
 type Scheduler struct {
 	Port    int
+	Lease   string // of its leader election; "": none
 	command *exec.Cmd
 	output  *output
 	gone    chan struct{}
@@ -55,7 +56,9 @@ func (l *Lab) Run(t testing.TB, setup Setup) *Scheduler {
 	if setup.Failpoints != "" {
 		env = append(env, "FROND_FAILPOINTS="+setup.Failpoints)
 	}
-	return l.launch(t, program, path, env...)
+	scheduler := l.launch(t, program, path, env...)
+	scheduler.Lease = setup.Lease
+	return scheduler
 }
 
 // configure writes the lab's configuration of its scheduler, changed as asked, into dir.
