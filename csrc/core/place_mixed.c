@@ -384,8 +384,8 @@ static void try_nodes(struct place_work *work, struct trial *best)
 			work->end = min_u32(end, at + 1);
 			work->per_node = FROND_GPUS_MAX;
 			struct gain gain = GAIN_NONE;
-			bool works = gpus > 0 && work->pin[at] == work->pins && fits(work, item, item + 1, true) &&
-				     choose_gpus(work, &gain);
+			bool works = (gpus > 0 || work->missing == 0) && work->pin[at] == work->pins &&
+				     fits(work, item, item + 1, true) && choose_gpus(work, &gain);
 			bool better =
 				works &&
 				(node == FROND_NONE || gain.worst > offer.gain.worst ||

@@ -163,14 +163,37 @@ static uint32_t fewest_spines(const struct place_work *work)
 	return best;
 }
 
-/* Could one NVLink domain hold the gang? */
-static bool domain_holds(struct place_work *work)
+/* Members that an NVLink domain could hold, of which the node at from is the first: all of it is in one leaf, whose caps
+ * count, but a fabric file may put other nodes between. */
+static uint32_t domain_cap(const struct place_work *work, uint32_t from)
 {
 	const struct fabric *fabric = work->fabric;
-	memset(work->scratch.sum, 0, fabric->domain_count * sizeof *work->scratch.sum);
+	const struct ask *ask = work->ask;
+	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, members = 0, end = fabric->leaf_start[fabric->leaf_of[from] + 1];
+	for (uint32_t at = from; at < end; at++)
+		if (fabric->domain_of[at] == fabric->domain_of[from])
+			rooms[place_node_cap(work, at)]++;
+	uint32_t left = ask->max_nodes_per_leaf > 0 ? ask->max_nodes_per_leaf : UINT32_MAX;
+	for (uint32_t room = FROND_GPUS_MAX; room > 0; room--) {
+		uint32_t count = rooms[room] < left ? rooms[room] : left;
+		members += count * room;
+		left -= count;
+	}
+	uint32_t most = ask->max_gpus_per_leaf > 0 ? ask->max_gpus_per_leaf / work->size : UINT32_MAX;
+	return members < most ? members : most;
+}
+
+/* Could one NVLink domain hold the gang? */
+static bool domain_holds(const struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t next = 0; /* domains are numbered in order: a lower one has been seen */
 	for (uint32_t at = 0; at < fabric->leaf_start[fabric->leaf_count]; at++) {
 		uint32_t domain = fabric->domain_of[at];
-		if (domain != FROND_NONE && (work->scratch.sum[domain] += place_node_cap(work, at)) >= work->total)
+		if (domain == FROND_NONE || domain < next)
+			continue;
+		next = domain + 1;
+		if (domain_cap(work, at) >= work->total)
 			return true;
 	}
 	return false;

@@ -107,6 +107,30 @@ static void test_latency_sensitive_wants_the_smallest_of_node_domain_and_leaf(vo
 	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, c->plan.wait_ms); /* without end */
 }
 
+static void caps(const char *json)
+{
+	int32_t code = abi->config_put(c->engine, json, (uint32_t)strlen(json), c->text, CLUSTER_TEXT - 1, &c->len);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+}
+
+static void test_caps_per_leaf_count_for_domains_too(void)
+{
+	two_cliques();
+	caps("{\"topologyConstraints\":{\"maxGPUsPerLeaf\":8}}"); /* one whole node of the only leaf: never two */
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER,
+				 plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .wishes = LATENCY}));
+	put(4, "n5", "q3", "m", "s", NULL); /* two leaves hold it, one node each: wider than a leaf */
+	TEST_ASSERT_EQUAL_UINT32(FROND_REFUSED,
+				 plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .wishes = LATENCY}));
+	caps("{\"topologyConstraints\":{\"maxNodesPerLeaf\":1}}");
+	TEST_ASSERT_EQUAL_UINT32(FROND_REFUSED,
+				 plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .wishes = LATENCY}));
+	caps("{\"topologyConstraints\":{\"maxNodesPerLeaf\":2}}");
+	expect(2, LATENCY, FROND_RULE_NVLINK_DOMAIN, "n1 n3");
+	caps("{\"topologyConstraints\":{\"maxGPUsPerLeaf\":16}}");
+	expect(2, LATENCY, FROND_RULE_NVLINK_DOMAIN, "n1 n3");
+}
+
 static void test_a_domain_may_be_preferred(void)
 {
 	two_cliques();
@@ -191,6 +215,7 @@ int main(void)
 	UNITY_BEGIN();
 	RUN_TEST(test_nodes_of_a_domain_stand_together);
 	RUN_TEST(test_latency_sensitive_wants_the_smallest_of_node_domain_and_leaf);
+	RUN_TEST(test_caps_per_leaf_count_for_domains_too);
 	RUN_TEST(test_a_domain_may_be_preferred);
 	RUN_TEST(test_a_domain_ends_with_its_leaf);
 	RUN_TEST(test_nodes_without_a_domain_are_in_none);

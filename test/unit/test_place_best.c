@@ -297,7 +297,6 @@ static void vary(struct job *job)
 {
 	job->gpu_count = job->min_member = 0;
 	job->latency_sensitive |= chance_percent(&luck, 15);
-	job->latency_sensitive &= bounds.max_nodes_per_leaf + bounds.max_gpus_per_leaf == 0;
 	if (job->members > 1 && chance_percent(&luck, 40))
 		for (int rank = 0; rank < job->members; rank++)
 			job->sizes[rank] = 1 + chance_below(&luck, chance_percent(&luck, 50) ? 3 : job->sizes[0]);
@@ -325,7 +324,7 @@ static void one_cluster(uint64_t seed)
 			continue;
 		book(&gang);
 		lose_some(&gang);
-		if (count_missing(&gang) > 0 && ask(&gang))
+		if (ask(&gang))
 			book(&gang);
 	}
 }
