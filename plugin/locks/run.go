@@ -20,6 +20,9 @@ const (
 	// freeTime is how long one try of freeing may take; the queue tries again.
 	freeTime = 30 * time.Second
 	workers  = 8
+	// standbyPause is how soon a process that has become the leader compares for the first time: what died with the leader
+	// before it is locked until then.
+	standbyPause = time.Second
 )
 
 // Run watches the Leases, frees what Free was told, and compares at the start and every minute. It returns when the
@@ -92,9 +95,13 @@ func (l *Locks) watch(ctx context.Context) {
 				timer.Reset(in)
 			}
 		case <-timer.C:
-			due = time.Now().Add(l.opts.Every)
-			timer.Reset(l.opts.Every)
-			if l.leading() {
+			leads, next := l.leading(), l.opts.Every
+			if !leads {
+				next = min(next, standbyPause)
+			}
+			due = time.Now().Add(next)
+			timer.Reset(next)
+			if leads {
 				l.compare(ctx)
 			}
 		}

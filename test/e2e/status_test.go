@@ -156,7 +156,7 @@ func TestClaimIsReleasedAcrossARestart(t *testing.T) {
 	ns := lab.Namespace(t)
 	makeClaim(t, ns, "mine", "{devices: {count: 4}}")
 	makeClaimPod(t, ns, "one", "mine", 4)
-	wantClaim(t, ns, "mine", apis.ClaimBound)
+	held := wantClaim(t, ns, "mine", apis.ClaimBound)
 	pid := signal(t, "scheduler", syscall.SIGSTOP)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // should the test end before it is killed
 	deletePod(t, ns, "one")
@@ -171,9 +171,16 @@ func TestClaimIsReleasedAcrossARestart(t *testing.T) {
 	if got := wantClaim(t, ns, "mine", apis.ClaimReleased); got.Pod == nil || got.Pod.Name != "one" {
 		t.Errorf("released: %+v", got)
 	}
-	g := harness.Gang{Name: "train", Pods: 2, GPUs: 8}
-	lab.Submit(t, ns, g)
-	lab.Bound(t, ns, g)
+	harness.Eventually(t, 10*time.Second, func(ctx context.Context) error { // its GPUs are to be had again, too
+		lease, err := lab.Client.CoordinationV1().Leases("frond-system").Get(ctx, held.NodeName, metav1.GetOptions{})
+		if err == nil && strings.Contains(lease.Annotations["gpu.scheduling/owners"], string(held.Pod.UID)) {
+			err = fmt.Errorf("node %s is still locked for the pod", held.NodeName)
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
 }
 
 // A claim with a gangRef is as far as the last of its pods.
