@@ -33,8 +33,9 @@ import (
 // Host holds what all profiles of one process share: the library, one engine, the mirror and the gang table. main makes
 // one and registers its Factory.
 type Host struct {
-	Record  string      // file for a recording of all calls to the engine (docs/recording.md); "": none
-	Leading func() bool // whether this process leads; nil: it is alone
+	Record string // file for a recording of all calls to the engine (docs/recording.md); "": none
+	// Leading says whether this process leads, and whether there is an election at all; nil: it is alone.
+	Leading func() (leading, elected bool)
 
 	mu     sync.Mutex
 	shared *cluster
@@ -65,7 +66,8 @@ type cluster struct {
 	alarms   sync.Map // single pods that are woken when their topology-wait ends
 	synced   func() bool
 	caughtUp atomic.Bool
-	freed    chan bool // room may have appeared; true: GPUs or a node
+	seenAll  atomic.Pointer[time.Time] // since when everything that was there at the start is known
+	freed    chan bool                 // room may have appeared; true: GPUs or a node
 }
 
 // Factory makes the plugin for a profile. An error stops the start of the scheduler; it is one sentence.
@@ -86,7 +88,10 @@ func (h *Host) Factory(ctx context.Context, object runtime.Object, handle fwk.Ha
 			return nil, err
 		}
 		if h.Leading != nil {
-			shared.leading = h.Leading
+			shared.leading = func() bool {
+				leading, elected := h.Leading()
+				return leading || !elected && shared.leadsAlone()
+			}
 		}
 		if err := shared.start(ctx, handle); err != nil {
 			shared.engine.Close()
