@@ -22,14 +22,23 @@ const thousandNodes = "spine:2 leaf:125 node:4 gpu:8"
 // BenchmarkThousandNodes measures gangs on a lab of that size.
 func BenchmarkThousandNodes(b *testing.B) {
 	large := harness.Start(b, thousandNodes)
-	b.Run("gang-of-512", func(b *testing.B) { gangOf512(b, large) })
+	for _, variant := range []struct {
+		name  string
+		setup harness.Setup
+	}{
+		{"gang-of-512", harness.Setup{}},
+		{"gang-of-512-without-nominations", harness.Setup{Flags: []string{"--feature-gates=NominatedNodeNameForExpectation=false"}}},
+		{"gang-of-512-without-locks", harness.Setup{NoLocks: true}},
+	} {
+		b.Run(variant.name, func(b *testing.B) { gangOf512(b, large, variant.setup) })
+	}
 	b.Run("impossible-gang", func(b *testing.B) { impossibleGang(b, large) })
 }
 
 // gangOf512 asks for 512 whole nodes: the time from its last pod's creation to its last binding, and the scheduler's CPU
 // seconds from the submission on.
-func gangOf512(b *testing.B, large *harness.Lab) {
-	scheduler := large.Run(b, harness.Setup{})
+func gangOf512(b *testing.B, large *harness.Lab, setup harness.Setup) {
+	scheduler := large.Run(b, setup)
 	ns := large.Namespace(b)
 	for b.Loop() {
 		const pods = 512

@@ -39,6 +39,8 @@ type Setup struct {
 	Server     string // address of the API server; "": the real one
 	Lease      string // of leader election, whose times are short; "": none
 	Failpoints string // for bin/scheduler-faults
+	Flags      []string
+	NoLocks    bool // device locks are off
 }
 
 // Run starts a scheduler and returns when it is healthy or, with failpoints, has died; the test's end ends it.
@@ -56,7 +58,7 @@ func (l *Lab) Run(t testing.TB, setup Setup) *Scheduler {
 	if setup.Failpoints != "" {
 		env = append(env, "FROND_FAILPOINTS="+setup.Failpoints)
 	}
-	scheduler := l.launch(t, program, path, env...)
+	scheduler := l.launch(t, program, path, setup.Flags, env...)
 	scheduler.Lease = setup.Lease
 	return scheduler
 }
@@ -97,6 +99,11 @@ func (l *Lab) configure(dir string, setup Setup) (string, error) {
 		}
 		connection["kubeconfig"] = path
 	}
+	if setup.NoLocks {
+		if err := withoutLocks(config); err != nil {
+			return "", err
+		}
+	}
 	if data, err = yaml.Marshal(config); err != nil {
 		return "", fmt.Errorf("write a configuration: %w", err)
 	}
@@ -105,6 +112,25 @@ func (l *Lab) configure(dir string, setup Setup) (string, error) {
 		return "", fmt.Errorf("write a configuration: %w", err)
 	}
 	return path, nil
+}
+
+// withoutLocks turns device locks off in every profile that has our plugin's args.
+func withoutLocks(config map[string]any) error {
+	found := false
+	profiles, _ := config["profiles"].([]any)
+	for _, profile := range profiles {
+		plugins, _ := profile.(map[string]any)["pluginConfig"].([]any)
+		for _, plugin := range plugins {
+			if args, ok := plugin.(map[string]any)["args"].(map[string]any); ok {
+				args["deviceLocks"] = map[string]any{"enabled": false}
+				found = true
+			}
+		}
+	}
+	if !found {
+		return errors.New("the lab's configuration has no args of our plugin")
+	}
+	return nil
 }
 
 func (l *Lab) account() (*api.Config, error) {
@@ -129,7 +155,7 @@ func (l *Lab) SchedulerToken() (string, error) {
 	return "", errors.New("the scheduler's account has no token")
 }
 
-func (l *Lab) launch(t testing.TB, program, config string, env ...string) *Scheduler {
+func (l *Lab) launch(t testing.TB, program, config string, flags []string, env ...string) *Scheduler {
 	t.Helper()
 	port, err := freePort()
 	if err != nil {
@@ -138,6 +164,7 @@ func (l *Lab) launch(t testing.TB, program, config string, env ...string) *Sched
 	s := &Scheduler{Port: port, output: &output{}, gone: make(chan struct{})}
 	s.command = exec.Command(l.Program(program), "--config", config, "--bind-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(port), "--authentication-kubeconfig", l.Kubeconfig(), "--authorization-kubeconfig", l.Kubeconfig())
+	s.command.Args = append(s.command.Args, flags...)
 	s.command.Env = append(os.Environ(), env...)
 	s.command.Stdout, s.command.Stderr = s.output, s.output
 	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
