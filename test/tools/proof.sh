@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The long proofs in full. Every finished piece leaves a file under build/proof/, so a run that was stopped goes on where
-# it was; a rebuilt engine starts afresh. Writes the table of docs/proof.md.
+# it was. A rebuilt engine starts all pieces afresh, a rebuilt scheduler those on a cluster. Writes the table of docs/proof.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # The instances of the oracle run without sanitizers, which make test has on; asserts are on in both.
@@ -11,31 +11,39 @@ state=build/proof
 mkdir -p $state
 
 make --no-print-directory bin/scheduler-faults
-version=$(cat $oracle $sim $model bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so | sha256sum | cut -c1-16)
-if [ "$(cat $state/version 2>/dev/null)" != "$version" ]; then
-	rm -f $state/*
-	echo "$version" >$state/version
-	od -An -N4 -tu4 /dev/urandom | tr -d ' ' >$state/seed
-fi
-seed=$(cat $state/seed)
+# part NAME PROGRAM… — begins a part of the proof; what other builds of these programs have left of it is forgotten
+part() {
+	local version
+	dir=$state/$1
+	shift
+	version=$(cat "$@" | sha256sum | cut -c1-16)
+	if [ "$(cat "$dir/version" 2>/dev/null)" != "$version" ]; then
+		rm -rf "$dir"
+		mkdir -p "$dir"
+		echo "$version" >"$dir/version"
+		od -An -N4 -tu4 /dev/urandom | tr -d ' ' >"$dir/seed"
+	fi
+	seed=$(cat "$dir/seed")
+}
 
 # piece NAME COMMAND… — once per version; its output is kept, a failure stops the run.
 piece() {
 	local name=$1
 	shift
-	if [ -e "$state/$name.done" ]; then
+	if [ -e "$dir/$name.done" ]; then
 		echo "proof: $name was done before"
 		return
 	fi
 	echo "proof: $name"
-	if ! "$@" >"$state/$name.log" 2>&1; then
-		tail -n 30 "$state/$name.log"
-		echo "proof: $name failed: $state/$name.log"
+	if ! "$@" >"$dir/$name.log" 2>&1; then
+		tail -n 30 "$dir/$name.log"
+		echo "proof: $name failed: $dir/$name.log"
 		exit 1
 	fi
-	mv "$state/$name.log" "$state/$name.done"
+	mv "$dir/$name.log" "$dir/$name.done"
 }
 
+part engine $oracle $sim $model bin/libfrond.so
 data=${1:-}
 for chunk in $(seq 0 29); do
 	piece "oracle-$chunk" $oracle --sim $sim --count 1000 --seed $((seed + chunk))
@@ -56,6 +64,8 @@ if [ -n "$data" ]; then
 	piece traces test/tools/traces.sh "$data"
 fi
 piece engine-bench test/tools/bench.sh
+
+part host bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so
 piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -timeout 30m -run 'Interleaved|TwoGangs' ./test/e2e
 # faults NAME RUN SEED — the tests of test/faults that match RUN, in full
 faults() {
@@ -77,35 +87,35 @@ piece bench go test -v -count=1 -timeout 30m -run '^$' -bench . -benchtime 1x ./
 
 # sum PREFIX — over the last lines "N passed, N failed" of its pieces
 sum() {
-	cat $state/"$1"*.done 2>/dev/null | awk '/^[0-9]+ passed, [0-9]+ failed$/{p+=$1; f+=$3} END{printf "%d passed, %d failed", p, f}'
+	cat $state/*/"$1"*.done 2>/dev/null | awk '/^[0-9]+ passed, [0-9]+ failed$/{p+=$1; f+=$3} END{printf "%d passed, %d failed", p, f}'
 }
 last() {
-	tail -n 1 $state/"$1".done 2>/dev/null || echo "not run"
+	tail -n 1 $state/*/"$1".done 2>/dev/null || echo "not run"
 }
 # runs PREFIX DEPTH — passed tests of its pieces, by how deep their names are
 runs() {
-	cat $state/"$1"*.done 2>/dev/null | grep -cE "^ *--- PASS: [^/ ]+(/[^/ ]+){$2} " || true
+	cat $state/*/"$1"*.done 2>/dev/null | grep -cE "^ *--- PASS: [^/ ]+(/[^/ ]+){$2} " || true
 }
-# metric NAME — a benchmark's, from its line
+# metric BENCHMARK NAME — from its line
 metric() {
-	awk -v name="$1" '{for (i = 2; i <= NF; i++) if ($i == name) value = $(i-1)} END{print value == "" ? "?" : value}' $state/bench.done
+	awk -v bench="/$1-[0-9]+$" -v name="$2" '$1 ~ bench {for (i = 2; i <= NF; i++) if ($i == name) value = $(i-1)} END{print value == "" ? "?" : value}' $state/host/bench.done
 }
-greedy=$(cat $state/oracle-*.done | awk '/defeat/ && match($0, /[0-9]+ of [0-9]+/){split(substr($0, RSTART, RLENGTH), n, " of "); a+=n[1]; b+=n[2]} END{if (b) printf "%.0f %%", 100*a/b; else print "?"}')
-watched=$(sed -n 's/.*watched \(.*\)/\1/p' $state/gangs.done | tail -1)
-ratio=$(awk '/plugin\/plain/{for(i=2;i<=NF;i++) if($i=="plugin/plain") print $(i-1)}' $state/bench.done)
+greedy=$(cat $state/engine/oracle-*.done | awk '/defeat/ && match($0, /[0-9]+ of [0-9]+/){split(substr($0, RSTART, RLENGTH), n, " of "); a+=n[1]; b+=n[2]} END{if (b) printf "%.0f %%", 100*a/b; else print "?"}')
+watched=$(sed -n 's/.*watched \(.*\)/\1/p' $state/host/gangs.done | tail -1)
+ratio=$(awk '/plugin\/plain/{for(i=2;i<=NF;i++) if($i=="plugin/plain") print $(i-1)}' $state/host/bench.done)
 {
 	cat <<TABLE
 # Proof
 
-Written by \`make proof\` on $(date -u +%Y-%m-%d), engine and programs $version, seed $seed.
+Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/version), seed $(cat $state/engine/seed); programs $(cat $state/host/version), seed $(cat $state/host/seed).
 
 | what | how much | result |
 |---|---|---|
 | plans against the brute-force oracle | 30,000 random instances, $greedy of them defeat a greedy first-fit | $(sum oracle-) |
 | recovery moves and their lower bound against brute force | 10,000 random instances | $(sum recover-) |
 | defragmentation moves against brute force | 10,000 random instances | $(sum defrag-) |
-| random ABI calls against a simple model, \`check\` after each | 1,000,000 | $(awk '/^[0-9]+ Tests/{print $1-$3 " passed, " $3 " failed"}' $state/model.done) |
-| line coverage of csrc/core and csrc/text | unit suites, cases, corpus, 300 instances | $(grep -E 'csrc/(core|text)( |:).*%' $state/coverage.done | tail -2 | tr '\n' ';' | sed 's/;$//') |
+| random ABI calls against a simple model, \`check\` after each | 1,000,000 | $(awk '/^[0-9]+ Tests/{print $1-$3 " passed, " $3 " failed"}' $state/engine/model.done) |
+| line coverage of csrc/core and csrc/text | unit suites, cases, corpus, 300 instances | $(grep -E 'csrc/(core|text)( |:).*%' $state/engine/coverage.done | tail -2 | tr '\n' ';' | sed 's/;$//') |
 | random small mutations of the core that the tests notice | 200 | $(last mutants) |
 | same bytes with gcc and clang, -O0 and -O3 | all cases and 1,000 instances | $(last compilers) |
 | libFuzzer, $fuzz_seconds seconds a target, address and undefined-behaviour sanitizers | $(ls test/fuzz/fuzz_*.c | wc -l) targets | $(sum fuzz-) |
@@ -116,17 +126,17 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine and programs $version,
 | gangs of 60 % of the cluster, interleaved | 50 | $([ "$(runs sixty 0)" = 1 ] && echo all ran) |
 | an old leader with a decision in hand; a half gang whose other places are taken | 2 | $(runs taken 0) passed |
 | bad input and an API server that goes away | pods, nodes, groups under way | $(runs input 0) tests passed |
-| gang of 512 nodes on 1,000: last pod to last binding | one run | $(metric last-pod-to-bound-s) s, $(metric cpu-s) CPU seconds |
-| impossible gang on 1,000 nodes: last pod to reason | one run | $(metric last-pod-to-reason-s) s, then $(metric cores-waiting) cores |
+| gang of 512 nodes on 1,000: last pod to last binding | one run | $(metric gang-of-512 last-pod-to-bound-s) s, $(metric gang-of-512 cpu-s) CPU seconds; without nominations $(metric gang-of-512-without-nominations last-pod-to-bound-s) s, without locks $(metric gang-of-512-without-locks last-pod-to-bound-s) s |
+| impossible gang on 1,000 nodes: last pod to reason | one run | $(metric impossible-gang last-pod-to-reason-s) s, then $(metric impossible-gang cores-waiting) cores |
 | 500 pods of the default profile, time with the plugin loaded ÷ without, medians of 3 | one run | $ratio |
 
 ## The engine at 100,000 nodes
 
-$(cat $state/engine-bench.done)
+$(cat $state/engine/engine-bench.done)
 TABLE
-	if [ -e $state/traces.done ]; then
+	if [ -e $state/engine/traces.done ]; then
 		printf '\n## Real topologies and traces\n\n'
-		cat $state/traces.done
+		cat $state/engine/traces.done
 	fi
 } >docs/proof.md
 echo "proof: done; the table is in docs/proof.md"
