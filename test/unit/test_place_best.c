@@ -15,7 +15,7 @@
 #include "cluster.h"
 #include "nearest.h"
 
-enum { STEPS_USUAL = 1000, NOTES = 256, WHERE = 64, ARGS = 128 };
+enum { STEPS_USUAL = 1200, NOTES = 256, WHERE = 64, ARGS = 128 };
 
 static struct cluster *c;
 static char where[WHERE]; /* every failure says how to see it again */
