@@ -188,7 +188,7 @@ test: deps ## everything that CI runs; last line: N passed, N failed
 
 fakes: $(FAKE) # the machines that nobody here owns: docs/probe.md
 
-units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/frond-agent build/san/libfrond.so build/san/test/property/oracle # built by test.sh
+units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/frond-agent bin/frond-agent build/san/libfrond.so build/san/test/property/oracle # built by test.sh
 
 proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=DIR: real topologies and traces
 	@$(MAKE) --no-print-directory units build/rel/test/property/oracle

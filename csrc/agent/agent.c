@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 
 #include "agent/object.h"
+#include "agent/pages.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -203,6 +204,8 @@ static void answered(struct agent *agent, const struct api_result *result, int64
 	if (agent->said_failure)
 		fprintf(stderr, "frond-agent: reports are accepted again\n");
 	agent->said_failure = false;
+	if (agent->counts.accepted_s == 0)
+		pages_drop(); /* everything that starting needs has been started */
 	agent->counts.accepted_s = (int64_t)time(NULL);
 	pace_wrote(&agent->pace, now_ms);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/picture.h"
 
+#include <stddef.h>
 #include <string.h>
 
+static bool same(const struct status *a, const struct status *b);
 static void use_take(struct picture_use *use, const struct status_device *device);
 static int64_t rounded(int64_t value, int64_t step, int64_t most);
 
@@ -26,6 +28,7 @@ void picture_take(struct picture *picture, const struct probe_report *report)
 		device->utilization = picture->use[i].percent;
 		device->memory_used_mib = picture->use[i].said_mib;
 	}
+	picture->news = !same(&picture->now, &picture->written);
 }
 
 void picture_doubt(struct picture *picture)
@@ -34,13 +37,12 @@ void picture_doubt(struct picture *picture)
 	for (uint32_t i = 0; i < picture->now.device_count; i++)
 		if (picture->now.devices[i].health == PROBE_HEALTHY) /* a dead one is not less dead */
 			picture->now.devices[i].health = PROBE_HEALTH_UNKNOWN;
+	picture->news = !same(&picture->now, &picture->written);
 }
 
 bool picture_changed(const struct picture *picture)
 {
-	/* status_from() clears all bytes first, so equal bytes are equal statuses. */
-	return picture->good &&
-	       (!picture->confirmed || memcmp(&picture->now, &picture->written, sizeof(picture->now)) != 0);
+	return picture->good && (picture->news || !picture->confirmed);
 }
 
 void picture_write(struct picture *picture)
@@ -55,12 +57,25 @@ void picture_write(struct picture *picture)
 		picture->now.devices[i].memory_used_mib = use->said_mib;
 	}
 	picture->confirmed = false;
+	picture->news = false;
 	picture->written = picture->now;
 }
 
 void picture_wrote(struct picture *picture, bool accepted)
 {
 	picture->confirmed = accepted;
+}
+
+/* By bytes, which status_from() clears first; not those of pods that are not there, because they are most of them. */
+static bool same(const struct status *a, const struct status *b)
+{
+	bool equal = a->device_count == b->device_count;
+	for (uint32_t i = 0; equal && i < a->device_count; i++) {
+		const struct status_device *x = &a->devices[i], *y = &b->devices[i];
+		equal = memcmp(x, y, offsetof(struct status_device, pods)) == 0 &&
+			memcmp(x->pods, y->pods, x->pod_count * sizeof(x->pods[0])) == 0;
+	}
+	return equal;
 }
 
 static void use_take(struct picture_use *use, const struct status_device *device)
@@ -72,7 +87,7 @@ static void use_take(struct picture_use *use, const struct status_device *device
 					    .said_mib = PROBE_UNKNOWN};
 		memcpy(use->id, device->id, sizeof(use->id));
 	}
-	/* A quarter of each new reading: at two readings a second most of a step is seen after four seconds. */
+	/* A quarter of each new reading: at one a second most of a step is seen after five seconds. */
 	if (device->utilization < 0)
 		use->smooth = use->percent = PROBE_UNKNOWN;
 	else if (use->smooth < 0)

@@ -27,6 +27,7 @@ struct picture_use { /* of one device */
 struct picture {
 	bool good;      /* there was a good report */
 	bool doubted;   /* the last attempt had no answer */
+	bool news;      /* `now` differs from `written` */
 	bool confirmed; /* the API server has `written` */
 	struct picture_use use[PROBE_GPUS_MAX];
 	struct status now, written; /* both without a heartbeat */

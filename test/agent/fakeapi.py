@@ -3,6 +3,7 @@
 server-side apply, remembers every status that it accepted, and answers as `mood` tells it."""
 import json
 import re
+import socket
 import ssl
 import threading
 import time
@@ -51,10 +52,10 @@ class FakeApi:
             def get_request(self):
                 raw, peer = super().get_request()
                 self.sockets.append(raw)
-                # In the thread of the connection: a handshake that fails is one client's affair.
                 return raw, peer
 
             def finish_request(self, raw, peer):
+                # The handshake is made in the thread of the connection: one that fails is one client's affair.
                 try:
                     raw.settimeout(20)
                     with context.wrap_socket(raw, server_side=True) as secure:
@@ -82,7 +83,7 @@ class FakeApi:
         server.server_close()
         for sock in server.sockets:
             try:
-                sock.close()
+                sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
             except OSError:
                 pass
 

@@ -100,8 +100,11 @@ class Rig:
         while time.monotonic() < end:
             if self.process is not None and self.process.poll() is not None:
                 raise AssertionError(f"the agent ended with {self.process.returncode} while waiting for: {what}\n{self.logged()}")
-            if condition():
-                return
+            try:
+                if condition():
+                    return
+            except OSError:
+                pass  # it does not listen yet
             time.sleep(0.05)
         raise AssertionError(f"not within {seconds} s: {what}\n{self.logged()}")
 
