@@ -138,6 +138,7 @@ static void taken(struct agent *agent, const struct probe_report *report, int64_
 	picture_take(&agent->picture, report);
 	if (!news)
 		return;
+	pages_drop(); /* what it took to start, or to read everything */
 	if (report->state == PROBE_OK)
 		fprintf(stderr, "frond-agent: %" PRIu32 " GPUs, driver %s\n", report->gpu_count, report->driver);
 	else
@@ -203,9 +204,9 @@ static void answered(struct agent *agent, const struct api_result *result, int64
 	}
 	if (agent->said_failure)
 		fprintf(stderr, "frond-agent: reports are accepted again\n");
+	if (agent->said_failure || agent->counts.accepted_s == 0)
+		pages_drop(); /* what it took to connect */
 	agent->said_failure = false;
-	if (agent->counts.accepted_s == 0)
-		pages_drop(); /* everything that starting needs has been started */
 	agent->counts.accepted_s = (int64_t)time(NULL);
 	pace_wrote(&agent->pace, now_ms);
 }

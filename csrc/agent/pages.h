@@ -6,7 +6,7 @@
 #ifndef FROND_AGENT_PAGES_H
 #define FROND_AGENT_PAGES_H
 
-/* Drops the read-only pages of every loaded library; those that are used again come back from the page cache. */
+/* Drops the read-only pages of every loaded library, at any time and from any thread; those that are used again come back from the page cache. */
 void pages_drop(void);
 
 #endif

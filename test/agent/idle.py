@@ -18,6 +18,9 @@ try:
     time.sleep(seconds)
     used, lasted = rig.cpu() - before, time.monotonic() - begin
     reads = rig.metric("frond_agent_reads_total") - reads
+    with open(f"/proc/{rig.process.pid}/status") as file:
+        peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    print(f"rss_peak_mib {peak / 2**10:.2f}")
     print(f"rss_mib {rig.rss() / 2**20:.2f}")
     print(f"cpu_percent_of_a_core {used / lasted * 100:.3f}")
     print(f"cpu_us_per_read {used / reads * 1e6:.0f}")

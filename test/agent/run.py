@@ -126,6 +126,13 @@ def token_is_rotated(rig_of):
     count = len(rig.statuses())
     rig.wait("a report with the third token", lambda: len(rig.statuses()) > count + 1, 15)
     check(sum(code == 401 for _, code in rig.api.requests) == refused, "the new token was not read in time")
+    times = os.stat(rig.token_file)
+    with open(rig.token_file, "r+") as file:  # in place, as long as before, at the same time: only the 401 tells
+        file.write("token-fours")
+    os.utime(rig.token_file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    rig.api.token = "token-fours"
+    count = len(rig.statuses())
+    rig.wait("a report with the fourth token", lambda: len(rig.statuses()) > count + 1, 15)
     for odd in ("", "two\nlines", "a b"):  # a broken file: the last good token is still used
         replace(rig.token_file, odd)
         count = len(rig.statuses())
