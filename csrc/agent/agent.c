@@ -149,7 +149,7 @@ static void taken(struct agent *agent, const struct probe_report *report, int64_
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void write_begin(struct agent *agent, enum agent_writing what)
+static void write_begin(struct agent *agent, enum agent_writing what, int64_t now_ms)
 {
 	char path[OBJECT_PATH_ROOM];
 	const char *node = agent->options->node;
@@ -163,8 +163,10 @@ static void write_begin(struct agent *agent, enum agent_writing what)
 	} else {
 		body = object_body(node, NULL);
 	}
-	if (body == NULL)
-		return; /* out of memory: the next turn tries again */
+	if (body == NULL) { /* out of memory: perhaps not for ever */
+		pace_failed(&agent->pace, 0, now_ms);
+		return;
+	}
 	object_path(node, what == WRITING_STATUS, path);
 	agent->writing = what;
 	api_apply(agent->api, path, body);
@@ -177,7 +179,7 @@ static void write_step(struct agent *agent, int64_t now_ms)
 		answered(agent, &result, now_ms);
 	if (agent->writing == WRITING_NOTHING && agent->picture.good &&
 	    pace_wait_ms(&agent->pace, picture_changed(&agent->picture), now_ms) == 0)
-		write_begin(agent, agent->object_there ? WRITING_STATUS : WRITING_OBJECT);
+		write_begin(agent, agent->object_there ? WRITING_STATUS : WRITING_OBJECT, now_ms);
 }
 
 /* An object that was accepted is followed by its status at once: the pace has not moved. */

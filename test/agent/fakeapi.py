@@ -13,6 +13,19 @@ from urllib.parse import parse_qs, urlparse
 BASE = "/apis/gpu.scheduling/v1/gpunodestatuses/"
 
 
+def contradicts(status):
+    """What the definition of the kind, or its reader, would refuse."""
+    devices = status.get("devices", [])
+    links = {(d["index"], link["peer"]): link["bandwidthGBps"] for d in devices for link in d.get("links", [])}
+    return (status["total"] != len(devices)
+            or [d["index"] for d in devices] != list(range(len(devices)))
+            or len({d["id"] for d in devices}) != len(devices)
+            or any(re.fullmatch(r"[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?", d["id"]) is None or len(d["id"]) > 128 for d in devices)
+            or any(d["health"] not in ("Healthy", "Unhealthy", "Unknown") for d in devices)
+            or any(not 0 <= d.get("utilization", 0) <= 100 for d in devices)
+            or any(links.get((b, a)) != speed or a == b for (a, b), speed in links.items()))
+
+
 class FakeApi:
     def __init__(self, node, token, cert, key, port=0):
         self.node, self.token, self.cert, self.key = node, token, cert, key
@@ -146,7 +159,7 @@ class FakeApi:
         if not self.made:
             return 404
         status = said["status"]
-        if status["total"] != len(status.get("devices", [])) or "heartbeat" not in status or "spec" in said:
+        if "heartbeat" not in status or "spec" in said or contradicts(status):
             self.complain("status " + body[:200].decode())
             return 422
         with self.lock:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+sys.dont_write_bytecode = True  # nothing is built outside build/
 from rig import Rig
 
 agent, seconds = os.path.abspath(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
