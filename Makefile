@@ -33,18 +33,22 @@ REL := -O2
 SAN := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 LIBS := -lcjson -lyaml
 PROBE_LIBS := $(LIBS) -lhwloc
+AGENT_LIBS := $(PROBE_LIBS) -lcurl -pthread
 
 LIB_SRC := $(wildcard csrc/core/*.c csrc/text/*.c)
 SIM_SRC := $(wildcard csrc/sim/*.c)
 PROBE_SRC := $(wildcard csrc/probe/*.c)
+AGENT_SRC := $(wildcard csrc/agent/*.c)
 UNIT_SRC := $(wildcard test/unit/test_*.c)
 REL_LIB := $(LIB_SRC:%.c=build/rel/%.o)
 SAN_LIB := $(LIB_SRC:%.c=build/san/%.o)
 SAN_PROBE := $(PROBE_SRC:%.c=build/san/%.o)
+SAN_AGENT := $(filter-out %/main.o,$(AGENT_SRC:%.c=build/san/%.o))
 UNITS := $(UNIT_SRC:%.c=build/san/%)
 FUZZ := $(patsubst %.c,build/san/%,$(wildcard test/fuzz/fuzz_*.c))
 # What needs the probe and, when it runs, the fake driver and its machines.
 PROBE_UNITS := $(filter build/san/test/unit/test_probe%,$(UNITS))
+AGENT_UNITS := $(filter build/san/test/unit/test_agent%,$(UNITS))
 PROBE_FUZZ := build/san/test/fuzz/fuzz_report build/san/test/fuzz/fuzz_driver
 FAKE_SRC := $(wildcard test/nvml/*.c)
 FAKE := build/nvml/libnvidia-ml.so.1 build/nvml/old/libnvidia-ml.so.1 \
@@ -65,8 +69,11 @@ deps: ## installs what is missing: Debian packages, Go modules and tools; silent
 engine: deps ## builds the C side: bin/libfrond.so, bin/frond-sim
 	@$(MAKE) --no-print-directory bin/libfrond.so bin/frond-sim
 
+agent: deps ## builds what runs on GPU nodes: bin/frond-agent
+	@$(MAKE) --no-print-directory bin/frond-agent
+
 build: deps ## builds everything under bin/ (cold: about 12 minutes on 2 cores, most of it Kubernetes)
-	@$(MAKE) --no-print-directory bin/libfrond.so bin/frond-sim
+	@$(MAKE) --no-print-directory bin/libfrond.so bin/frond-sim bin/frond-agent
 	@$(MAKE) --no-print-directory bin/scheduler bin/lab bin/etcd $(KUBE:%=bin/%) bin/kwok
 
 build/rel/%.o: %.c
@@ -96,14 +103,25 @@ bin/frond-sim: $(SIM_SRC:%.c=build/rel/%.o) $(REL_LIB)
 build/san/frond-sim: $(SIM_SRC:%.c=build/san/%.o) $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
+bin/frond-agent: $(AGENT_SRC:%.c=build/rel/%.o) $(PROBE_SRC:%.c=build/rel/%.o) $(REL_LIB)
+	@mkdir -p $(@D)
+	@echo "  link $@"
+	@$(CC) -o $@ $^ $(AGENT_LIBS)
+
+build/san/frond-agent: $(AGENT_SRC:%.c=build/san/%.o) $(SAN_PROBE) $(SAN_LIB)
+	@$(CC) $(SAN) -o $@ $^ $(AGENT_LIBS)
+
 build/san/libfrond.so: $(SAN_LIB)
 	@$(CC) $(SAN) -shared -Wl,-soname,libfrond.so -o $@ $^ $(LIBS)
 
-$(filter-out $(PROBE_UNITS),$(UNITS)): build/san/%: build/san/%.o build/san/unity.o $(SAN_LIB)
+$(filter-out $(PROBE_UNITS) $(AGENT_UNITS),$(UNITS)): build/san/%: build/san/%.o build/san/unity.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
 $(PROBE_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml/machine.o $(SAN_PROBE) $(SAN_LIB) | $(FAKE)
 	@$(CC) $(SAN) -o $@ $^ $(PROBE_LIBS)
+
+$(AGENT_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml/machine.o $(SAN_AGENT) $(SAN_PROBE) $(SAN_LIB) | $(FAKE)
+	@$(CC) $(SAN) -o $@ $^ $(AGENT_LIBS)
 
 $(filter-out $(PROBE_FUZZ),$(FUZZ)): build/san/%: build/san/%.o build/san/test/fuzz/replay.o build/san/csrc/sim/jobs.o build/san/csrc/sim/replay.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
@@ -170,7 +188,7 @@ test: deps ## everything that CI runs; last line: N passed, N failed
 
 fakes: $(FAKE) # the machines that nobody here owns: docs/probe.md
 
-units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/libfrond.so build/san/test/property/oracle # built by test.sh
+units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/frond-agent bin/frond-agent build/san/libfrond.so build/san/test/property/oracle # built by test.sh
 
 proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=DIR: real topologies and traces
 	@$(MAKE) --no-print-directory units build/rel/test/property/oracle
@@ -193,6 +211,6 @@ clean: ## removes build/ and bin/ (a running lab is stopped first)
 	@if [ -x bin/lab ]; then bin/lab down || true; fi
 	@rm -rf build bin
 
-.PHONY: help deps engine build demo down test fakes units proof coverage mutants bench format clean
+.PHONY: help deps engine agent build demo down test fakes units proof coverage mutants bench format clean
 
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 unity_module=$1 unity_sum=$2 nvml_module=$3 nvml_sum=$4
 
-packages=(gcc make git binutils util-linux libcjson-dev libyaml-dev libhwloc-dev clang-format clang libclang-rt-14-dev llvm valgrind)
+packages=(gcc make git binutils util-linux libcjson-dev libyaml-dev libhwloc-dev libcurl4-openssl-dev openssl python3 clang-format clang libclang-rt-14-dev llvm valgrind)
 missing=()
 for package in "${packages[@]}"; do
 	dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/agent.h"
+
+#include "agent/object.h"
+#include "agent/pages.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STOP_S 3
+
+static bool start(struct agent *agent);
+static void look(struct agent *agent, int64_t now_ms);
+static void taken(struct agent *agent, const struct probe_report *report, int64_t now_ms);
+static void write_step(struct agent *agent, int64_t now_ms);
+static void answered(struct agent *agent, const struct api_result *result, int64_t now_ms);
+static int64_t wait_ms(struct agent *agent, int64_t now_ms);
+static bool wait_for_something(struct agent *agent, int64_t now_ms);
+static void stop(struct agent *agent);
+
+static int64_t clock_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool agent_run(const struct agent_options *options, int signals)
+{
+	struct agent *agent = calloc(1, sizeof(*agent));
+	bool good = false;
+	if (agent == NULL) {
+		fprintf(stderr, "frond-agent: out of memory\n");
+		return false;
+	}
+	agent->options = options;
+	agent->signals = signals;
+	serve_start(&agent->serve);
+	picture_start(&agent->picture);
+	if (!start(agent))
+		goto out;
+	good = true;
+	for (;;) {
+		int64_t now_ms = clock_ms();
+		look(agent, now_ms);
+		write_step(agent, now_ms);
+		serve_step(&agent->serve, now_ms, agent_metrics, agent);
+		if (!wait_for_something(agent, now_ms))
+			break;
+	}
+out:
+	stop(agent);
+	return good;
+}
+
+static bool start(struct agent *agent)
+{
+	const struct agent_options *options = agent->options;
+	const struct probe_options probe = {.nvml = options->nvml, .hwloc_xml = options->hwloc_xml};
+	int64_t now_ms = clock_ms();
+	uint64_t seed = 0;
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uint64_t)now_ms ^ (uint64_t)getpid() << 32;
+	pace_start(&agent->pace, options->heartbeat_ms, seed, now_ms);
+	agent->look_at_ms = now_ms;
+	agent->worker = worker_start(&probe);
+	agent->api = api_open(options->api, options->token_file, options->ca_file);
+	if (agent->worker == NULL || agent->api == NULL) {
+		fprintf(stderr, "frond-agent: out of memory, threads or descriptors\n");
+		return false;
+	}
+	if (options->port != 0 && !serve_listen(&agent->serve, options->host, options->port)) {
+		fprintf(stderr, "frond-agent: --listen: cannot listen on %s port %u: %s\n", options->host,
+			options->port, strerror(errno));
+		return false;
+	}
+	fprintf(stderr, "frond-agent: reports node %s to %s\n", options->node, options->api);
+	return true;
+}
+
+static void stop(struct agent *agent)
+{
+	serve_end(&agent->serve);
+	if (agent->api != NULL)
+		api_close(agent->api);
+	alarm(STOP_S); /* closing the driver may hang as well; main() ends us then */
+	if (agent->worker != NULL && !worker_stop(agent->worker)) {
+		/* A thread inside the driver uses what exit() would take down. */
+		fflush(NULL);
+		_exit(0);
+	}
+	alarm(0);
+	free(agent);
+}
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+static void look(struct agent *agent, int64_t now_ms)
+{
+	const struct probe_report *report = worker_take(agent->worker);
+	if (report != NULL)
+		taken(agent, report, now_ms);
+	if (!worker_free(agent->worker)) {
+		if (!agent->hung && now_ms - agent->asked_ms >= AGENT_HANG_MS) {
+			agent->hung = true;
+			agent->counts.hangs++;
+			picture_doubt(&agent->picture);
+			fprintf(stderr, "frond-agent: the driver has not come back from a call for %d s\n",
+				AGENT_HANG_MS / 1000);
+		}
+		return;
+	}
+	if (now_ms < agent->look_at_ms)
+		return;
+	bool whole = agent->picture.doubted || !agent->picture.good || now_ms - agent->whole_ms >= AGENT_WHOLE_MS;
+	if (whole)
+		agent->whole_ms = now_ms;
+	agent->asked_ms = now_ms;
+	agent->look_at_ms = now_ms + agent->options->interval_ms;
+	worker_ask(agent->worker, whole ? PROBE_ALL : PROBE_CHANGES);
+}
+
+static void taken(struct agent *agent, const struct probe_report *report, int64_t now_ms)
+{
+	bool news = !agent->seen || agent->hung || report->state != agent->state;
+	agent->counts.reads++;
+	agent->counts.failed_calls = report->failures_found;
+	agent->counts.read_ms = now_ms - agent->asked_ms;
+	agent->seen = true;
+	agent->hung = false;
+	agent->state = report->state;
+	picture_take(&agent->picture, report);
+	if (!news)
+		return;
+	pages_drop(); /* what it took to start, or to read everything */
+	if (report->state == PROBE_OK)
+		fprintf(stderr, "frond-agent: %" PRIu32 " GPUs, driver %s\n", report->gpu_count, report->driver);
+	else
+		fprintf(stderr, "frond-agent: %s; %s\n", report->reason,
+			agent->picture.good ? "the last known GPUs are reported as unknown"
+					    : "no GPU was ever seen, so nothing is reported");
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void write_begin(struct agent *agent, enum agent_writing what, int64_t now_ms)
+{
+	char path[OBJECT_PATH_ROOM];
+	const char *node = agent->options->node;
+	struct picture *picture = &agent->picture;
+	char *body;
+	if (what == WRITING_STATUS) {
+		picture_write(picture);
+		picture->written.heartbeat_s = (int64_t)time(NULL);
+		body = object_body(node, &picture->written);
+		picture->written.heartbeat_s = PROBE_UNKNOWN;
+	} else {
+		body = object_body(node, NULL);
+	}
+	if (body == NULL) { /* out of memory: perhaps not for ever */
+		pace_failed(&agent->pace, 0, now_ms);
+		return;
+	}
+	object_path(node, what == WRITING_STATUS, path);
+	agent->writing = what;
+	api_apply(agent->api, path, body);
+}
+
+static void write_step(struct agent *agent, int64_t now_ms)
+{
+	struct api_result result;
+	if (agent->writing != WRITING_NOTHING && api_done(agent->api, &result))
+		answered(agent, &result, now_ms);
+	if (agent->writing == WRITING_NOTHING && agent->picture.good &&
+	    pace_wait_ms(&agent->pace, picture_changed(&agent->picture), now_ms) == 0)
+		write_begin(agent, agent->object_there ? WRITING_STATUS : WRITING_OBJECT, now_ms);
+}
+
+/* An object that was accepted is followed by its status at once: the pace has not moved. */
+static void answered(struct agent *agent, const struct api_result *result, int64_t now_ms)
+{
+	enum agent_writing what = agent->writing;
+	agent->writing = WRITING_NOTHING;
+	agent->counts.answers[result->answer]++;
+	if (what == WRITING_STATUS)
+		picture_wrote(&agent->picture, result->answer == API_OK);
+	if (result->answer != API_OK) {
+		if (result->answer == API_MISSING)
+			agent->object_there = false; /* deleted: make it again */
+		pace_failed(&agent->pace, result->retry_after_s, now_ms);
+		if (!agent->said_failure || agent->said != result->answer)
+			fprintf(stderr, "frond-agent: the report was not accepted, will try again: %s\n", result->text);
+		agent->said_failure = true;
+		agent->said = result->answer;
+		return;
+	}
+	if (what == WRITING_OBJECT) {
+		agent->object_there = true;
+		return;
+	}
+	if (agent->said_failure)
+		fprintf(stderr, "frond-agent: reports are accepted again\n");
+	if (agent->said_failure || agent->counts.accepted_s == 0)
+		pages_drop(); /* what it took to connect */
+	agent->said_failure = false;
+	agent->counts.accepted_s = (int64_t)time(NULL);
+	pace_wrote(&agent->pace, now_ms);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+static int64_t wait_ms(struct agent *agent, int64_t now_ms)
+{
+	int64_t until = now_ms + 60000;
+	if (worker_free(agent->worker))
+		until = agent->look_at_ms;
+	else if (!agent->hung)
+		until = agent->asked_ms + AGENT_HANG_MS;
+	if (agent->writing == WRITING_NOTHING && agent->picture.good) {
+		int64_t due = now_ms + pace_wait_ms(&agent->pace, picture_changed(&agent->picture), now_ms);
+		until = due < until ? due : until;
+	}
+	return until > now_ms ? until - now_ms : 0;
+}
+
+/* false: a signal says that this is the end. */
+static bool wait_for_something(struct agent *agent, int64_t now_ms)
+{
+	struct curl_waitfd fds[SERVE_FDS_MAX + 2] = {
+		{.fd = agent->signals, .events = CURL_WAIT_POLLIN},
+		{.fd = worker_fd(agent->worker), .events = CURL_WAIT_POLLIN},
+	};
+	uint32_t served = serve_fds(&agent->serve, fds + 2);
+	int64_t wait = wait_ms(agent, now_ms);
+	if (served > 1 && wait > 1000)
+		wait = 1000; /* somebody is connected, and our patience ends */
+	api_wait(agent->api, fds, served + 2, wait);
+	return (fds[0].revents & CURL_WAIT_POLLIN) == 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.h - the loop of frond-agent: looks at the GPUs, writes what is news, answers who asks how it is. Owns all its
+ * parts and the only thread beside the worker's. Ends by a signal, by nothing else.
+ */
+#ifndef FROND_AGENT_H
+#define FROND_AGENT_H
+
+#include "agent/api.h"
+#include "agent/options.h"
+#include "agent/pace.h"
+#include "agent/picture.h"
+#include "agent/serve.h"
+#include "agent/worker.h"
+
+#define AGENT_HANG_MS  10000 /* a read that takes longer is a driver that hangs */
+#define AGENT_WHOLE_MS 60000 /* between two reads of everything; those between ask only what changes */
+
+enum agent_writing { WRITING_NOTHING, WRITING_OBJECT, WRITING_STATUS };
+
+struct agent_counts {
+	uint64_t reads, hangs, failed_calls; /* failed_calls: of the last read */
+	uint64_t answers[API_ANSWER_COUNT];
+	int64_t read_ms;    /* how long the last one took */
+	int64_t accepted_s; /* when a status was last accepted, since 1970; 0: never */
+};
+
+struct agent {
+	const struct agent_options *options;
+	int signals;
+	struct worker *worker;
+	struct api *api;
+	struct serve serve;
+	struct picture picture;
+	struct pace pace;
+	struct agent_counts counts;
+
+	int64_t look_at_ms, asked_ms, whole_ms;
+	bool seen; /* a first answer came */
+	bool hung;
+	enum probe_state state;
+
+	enum agent_writing writing;
+	bool object_there;
+	bool said_failure;
+	enum api_answer said; /* the last failure that was logged */
+};
+
+/* Runs until one of the signals of the descriptor comes; false: could not start, and why is on stderr. */
+bool agent_run(const struct agent_options *options, int signals);
+
+/* metrics.c: the page in Prometheus' text format. */
+void agent_metrics(void *agent, char *text);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pace.h"
+
+/* 0 … below-1; splitmix64. */
+static int64_t rolled(struct pace *pace, int64_t below)
+{
+	uint64_t x = pace->dice += 0x9e3779b97f4a7c15u;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	x ^= x >> 31;
+	return below <= 0 ? 0 : (int64_t)(x % (uint64_t)below);
+}
+
+void pace_start(struct pace *pace, int64_t heartbeat_ms, uint64_t seed, int64_t now_ms)
+{
+	*pace = (struct pace){
+		.heartbeat_ms = heartbeat_ms, .dice = seed, .beat_at_ms = now_ms, .not_before_ms = now_ms};
+}
+
+int64_t pace_wait_ms(const struct pace *pace, bool changed, int64_t now_ms)
+{
+	int64_t at = changed || pace->beat_at_ms < pace->not_before_ms ? pace->not_before_ms : pace->beat_at_ms;
+	return at > now_ms ? at - now_ms : 0;
+}
+
+void pace_wrote(struct pace *pace, int64_t now_ms)
+{
+	pace->failures = 0;
+	pace->not_before_ms = now_ms + PACE_GAP_MS;
+	/* Earlier, never later: whoever waits for a heartbeat counts on the time that was promised. */
+	pace->beat_at_ms = now_ms + pace->heartbeat_ms - rolled(pace, pace->heartbeat_ms / 10);
+}
+
+void pace_failed(struct pace *pace, int64_t retry_after_s, int64_t now_ms)
+{
+	int64_t wait = PACE_BACKOFF_MAX;
+	if (pace->failures < 5)
+		wait = PACE_BACKOFF_MS << pace->failures;
+	if (pace->failures < UINT32_MAX)
+		pace->failures++;
+	wait = wait / 2 + rolled(pace, wait / 2 + 1);
+	if (retry_after_s > PACE_OBEYED_MAX_S)
+		retry_after_s = PACE_OBEYED_MAX_S;
+	if (wait < retry_after_s * 1000)
+		wait = retry_after_s * 1000 + rolled(pace, 1000);
+	pace->not_before_ms = now_ms + wait;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pace.h - when to write: a change at once, a heartbeat when nothing changes, and never faster than the API server bears.
+ * Owns the back-off and its dice. No clock: times are milliseconds that the caller gives, never going back.
+ *
+ * Jitter everywhere, because a thousand agents that started together would otherwise write together for ever.
+ */
+#ifndef FROND_AGENT_PACE_H
+#define FROND_AGENT_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PACE_GAP_MS       1000  /* between two writes: a GPU that flickers must not become a flood */
+#define PACE_BACKOFF_MS   1000  /* after the first failure; doubles */
+#define PACE_BACKOFF_MAX  30000 /* so that a report is fresh again soon after an outage */
+#define PACE_OBEYED_MAX_S 300   /* of what the server asks for in Retry-After */
+
+struct pace {
+	int64_t heartbeat_ms;
+	uint64_t dice;
+	int64_t beat_at_ms;    /* the next heartbeat */
+	int64_t not_before_ms; /* no request earlier */
+	uint32_t failures;     /* since the last success */
+};
+
+void pace_start(struct pace *pace, int64_t heartbeat_ms, uint64_t seed, int64_t now_ms);
+
+/* Milliseconds until a write is due; 0: now. */
+int64_t pace_wait_ms(const struct pace *pace, bool changed, int64_t now_ms);
+
+void pace_wrote(struct pace *pace, int64_t now_ms);
+void pace_failed(struct pace *pace, int64_t retry_after_s, int64_t now_ms);
+
+#endif

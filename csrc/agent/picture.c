@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/picture.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static bool same(const struct status *a, const struct status *b);
+static void use_take(struct picture_use *use, const struct status_device *device);
+static int64_t rounded(int64_t value, int64_t step, int64_t most);
+
+void picture_start(struct picture *picture)
+{
+	memset(picture, 0, sizeof(*picture));
+}
+
+void picture_take(struct picture *picture, const struct probe_report *report)
+{
+	if (report->state != PROBE_OK) {
+		picture_doubt(picture);
+		return;
+	}
+	picture->good = true;
+	picture->doubted = false;
+	status_from(report, PROBE_UNKNOWN, &picture->now);
+	for (uint32_t i = 0; i < picture->now.device_count; i++) {
+		struct status_device *device = &picture->now.devices[i];
+		use_take(&picture->use[i], device);
+		device->utilization = picture->use[i].percent;
+		device->memory_used_mib = picture->use[i].said_mib;
+	}
+	picture->news = !same(&picture->now, &picture->written);
+}
+
+void picture_doubt(struct picture *picture)
+{
+	picture->doubted = true;
+	for (uint32_t i = 0; i < picture->now.device_count; i++)
+		if (picture->now.devices[i].health == PROBE_HEALTHY) /* a dead one is not less dead */
+			picture->now.devices[i].health = PROBE_HEALTH_UNKNOWN;
+	picture->news = !same(&picture->now, &picture->written);
+}
+
+bool picture_changed(const struct picture *picture)
+{
+	return picture->good && (picture->news || !picture->confirmed);
+}
+
+void picture_write(struct picture *picture)
+{
+	for (uint32_t i = 0; i < picture->now.device_count; i++) {
+		struct picture_use *use = &picture->use[i];
+		if (use->smooth >= 0)
+			use->percent = (int32_t)rounded((use->smooth + 128) / 256, PICTURE_PERCENT_STEP, 100);
+		if (use->mib >= 0)
+			use->said_mib = rounded(use->mib, PICTURE_MIB_STEP, STATUS_MIB_MAX);
+		picture->now.devices[i].utilization = use->percent;
+		picture->now.devices[i].memory_used_mib = use->said_mib;
+	}
+	picture->confirmed = false;
+	picture->news = false;
+	picture->written = picture->now;
+}
+
+void picture_wrote(struct picture *picture, bool accepted)
+{
+	picture->confirmed = accepted;
+}
+
+/* By bytes, which status_from() clears first; not those of pods that are not there, because they are most of them. */
+static bool same(const struct status *a, const struct status *b)
+{
+	bool equal = a->device_count == b->device_count;
+	for (uint32_t i = 0; equal && i < a->device_count; i++) {
+		const struct status_device *x = &a->devices[i], *y = &b->devices[i];
+		equal = memcmp(x, y, offsetof(struct status_device, pods)) == 0 &&
+			memcmp(x->pods, y->pods, x->pod_count * sizeof(x->pods[0])) == 0;
+	}
+	return equal;
+}
+
+static void use_take(struct picture_use *use, const struct status_device *device)
+{
+	if (strcmp(use->id, device->id) != 0) {
+		*use = (struct picture_use){.smooth = PROBE_UNKNOWN,
+					    .mib = PROBE_UNKNOWN,
+					    .percent = PROBE_UNKNOWN,
+					    .said_mib = PROBE_UNKNOWN};
+		memcpy(use->id, device->id, sizeof(use->id));
+	}
+	/* A quarter of each new reading: at one a second most of a step is seen after five seconds. */
+	if (device->utilization < 0)
+		use->smooth = use->percent = PROBE_UNKNOWN;
+	else if (use->smooth < 0)
+		use->smooth = device->utilization * 256;
+	else
+		use->smooth += (device->utilization * 256 - use->smooth) / 4;
+	int32_t percent = use->smooth < 0 ? PROBE_UNKNOWN : (use->smooth + 128) / 256;
+	if (percent >= 0 && (use->percent < 0 || percent - use->percent >= PICTURE_PERCENT_NEWS ||
+			     use->percent - percent >= PICTURE_PERCENT_NEWS))
+		use->percent = (int32_t)rounded(percent, PICTURE_PERCENT_STEP, 100);
+
+	use->mib = device->memory_used_mib;
+	if (use->mib < 0)
+		use->said_mib = PROBE_UNKNOWN;
+	else if (use->said_mib < 0 || use->mib - use->said_mib >= PICTURE_MIB_NEWS ||
+		 use->said_mib - use->mib >= PICTURE_MIB_NEWS)
+		use->said_mib = rounded(use->mib, PICTURE_MIB_STEP, STATUS_MIB_MAX);
+}
+
+static int64_t rounded(int64_t value, int64_t step, int64_t most)
+{
+	int64_t near = (value + step / 2) / step * step;
+	return near < most ? near : most;
+}

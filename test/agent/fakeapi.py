@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An API server that knows one kind, one verb and how to misbehave. It checks what the real one would check of a
+server-side apply, remembers every status that it accepted, and answers as `mood` tells it."""
+import json
+import re
+import socket
+import ssl
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlparse
+
+BASE = "/apis/gpu.scheduling/v1/gpunodestatuses/"
+
+
+def contradicts(status):
+    """What the definition of the kind, or its reader, would refuse."""
+    devices = status.get("devices", [])
+    links = {(d["index"], link["peer"]): link["bandwidthGBps"] for d in devices for link in d.get("links", [])}
+    return (status["total"] != len(devices)
+            or [d["index"] for d in devices] != list(range(len(devices)))
+            or len({d["id"] for d in devices}) != len(devices)
+            or any(re.fullmatch(r"[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?", d["id"]) is None or len(d["id"]) > 128 for d in devices)
+            or any(d["health"] not in ("Healthy", "Unhealthy", "Unknown") for d in devices)
+            or any(not 0 <= d.get("utilization", 0) <= 100 for d in devices)
+            or any(links.get((b, a)) != speed or a == b for (a, b), speed in links.items()))
+
+
+class FakeApi:
+    def __init__(self, node, token, cert, key, port=0):
+        self.node, self.token, self.cert, self.key = node, token, cert, key
+        self.lock = threading.Lock()
+        self.mood = lambda count: None  # count of the request -> None, or (HTTP code, headers), or seconds to wait
+        self.made = False  # the object is there
+        self.accepted = []  # (when, status)
+        self.requests = []  # (when, HTTP code)
+        self.complaints = []  # requests that no agent should make
+        self.server, self.port = None, port
+        self.up()
+
+    def up(self):
+        api = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            timeout = 60
+
+            def do_PATCH(self):
+                api.handle(self)
+
+            def do_GET(self):
+                api.complain(f"GET {self.path}")
+                self.send_error(405)
+
+            do_POST = do_PUT = do_DELETE = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            allow_reuse_address = True
+            sockets = []
+
+            def get_request(self):
+                raw, peer = super().get_request()
+                self.sockets.append(raw)
+                return raw, peer
+
+            def finish_request(self, raw, peer):
+                # The handshake is made in the thread of the connection: one that fails is one client's affair.
+                try:
+                    raw.settimeout(20)
+                    with context.wrap_socket(raw, server_side=True) as secure:
+                        self.sockets.append(secure)
+                        super().finish_request(secure, peer)
+                except (OSError, ValueError):
+                    pass
+
+            def handle_error(self, *_):
+                pass
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.cert, self.key)
+        Server.sockets = []
+        self.server = Server(("127.0.0.1", self.port), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def down(self):
+        """Nobody listens, and connections that were open are cut."""
+        server, self.server = self.server, None
+        if server is None:
+            return
+        server.shutdown()
+        server.server_close()
+        for sock in server.sockets:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
+            except OSError:
+                pass
+
+    def complain(self, sentence):
+        with self.lock:
+            self.complaints.append(sentence)
+
+    def handle(self, request):
+        body = request.rfile.read(int(request.headers.get("Content-Length", "0")))
+        with self.lock:
+            count = len(self.requests)
+            mood = self.mood(count)
+        headers = {}
+        if isinstance(mood, (int, float)):
+            time.sleep(mood)
+            mood = None
+        if mood is not None:
+            code, headers = mood
+        else:
+            code = self.apply(request, body)
+        with self.lock:
+            self.requests.append((time.monotonic(), code))
+        message = {"kind": "Status", "code": code, "message": f"fake answer {code}"} if code >= 400 else json.loads(body)
+        text = json.dumps(message, separators=(",", ":")).encode()
+        try:
+            request.send_response(code)
+            for name, value in headers.items():
+                request.send_header(name, value)
+            request.send_header("Content-Type", "application/json")
+            request.send_header("Content-Length", str(len(text)))
+            request.end_headers()
+            request.wfile.write(text)
+        except OSError:
+            pass  # it did not wait
+
+    def apply(self, request, body):
+        if request.headers.get("Authorization") != "Bearer " + self.token:
+            return 401
+        url = urlparse(request.path)
+        match = re.fullmatch(re.escape(BASE) + r"([a-z0-9.-]+)(/status)?", url.path)
+        if match is None or match[1] != self.node:
+            self.complain(f"PATCH {request.path}: not its own node's object")
+            return 403
+        if parse_qs(url.query) != {"fieldManager": ["frond-agent"], "force": ["true"]}:
+            self.complain(f"PATCH {request.path}: query")
+            return 400
+        if request.headers.get("Content-Type") != "application/apply-patch+yaml":
+            self.complain("Content-Type " + str(request.headers.get("Content-Type")))
+            return 415
+        said = json.loads(body)
+        if (said["apiVersion"], said["kind"], said["metadata"]) != ("gpu.scheduling/v1", "GpuNodeStatus", {"name": self.node}):
+            self.complain("object " + body[:200].decode())
+            return 422
+        if match[2] is None:
+            if said.get("spec") != {"nodeName": self.node} or "status" in said:
+                self.complain("spec " + body[:200].decode())
+                return 422
+            self.made = True
+            return 201
+        if not self.made:
+            return 404
+        status = said["status"]
+        if "heartbeat" not in status or "spec" in said or contradicts(status):
+            self.complain("status " + body[:200].decode())
+            return 422
+        with self.lock:
+            self.accepted.append((time.monotonic(), status))
+        return 200

@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""frond-agent against a fake API server and a fake driver, with faults. Scenarios run side by side, each with its own
+agent. Last line: N passed, N failed. Usage: run.py SANITIZED_AGENT RELEASE_AGENT [SCENARIO…]"""
+import concurrent.futures
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import traceback
+
+sys.dont_write_bytecode = True  # nothing is built outside build/
+from rig import H100, NVML, XML, Rig, health_of, make_ca, once, replace
+
+SANITIZED, RELEASE = (os.path.abspath(path) for path in sys.argv[1:3])
+SEED = int(os.environ.get("FROND_SEED", "0")) or random.randrange(1, 2**31)
+CYCLES = int(os.environ.get("FROND_AGENT_CYCLES", "3000"))
+DOWN_S = float(os.environ.get("FROND_AGENT_DOWN_S", "20"))
+FIXED = ("index", "model", "memoryMiB", "numaNode", "pciBusId")  # cannot change while the machine is the same
+HEALTHY, UNKNOWN = ["Healthy"] * 8, ["Unknown"] * 8
+
+
+def check(condition, sentence):
+    if not condition:
+        raise AssertionError(sentence)
+
+
+def true_to(truth, status):
+    """Nothing said that is not so: a field may be missing, links too, but what is there is right."""
+    check(len(status.get("devices", [])) == 8, f"{len(status.get('devices', []))} devices")
+    for device, real in zip(status["devices"], truth["devices"]):
+        check(device["id"] in (real["id"], f"unknown-{real['index']}"), f"id {device['id']}")
+        for field in FIXED:
+            check(field not in device or device[field] == real[field], f"{field} {device.get(field)}")
+        for link in device.get("links", []):
+            check(link in real["links"], f"link {link}")
+
+
+def ends_well(rig):
+    """A scenario is over: still alive and well, nothing odd was asked of the server, no secret was logged, and it ends."""
+    check(rig.get("/healthz") == "ok\n", "healthz")
+    check(rig.api.complaints == [], f"the server was asked: {rig.api.complaints}")
+    check("token-" not in rig.logged(), "a token in the log")
+    begin = time.monotonic()
+    code = rig.stop()
+    check(code == 0, f"exit code {code}\n{rig.logged()}")
+    check(time.monotonic() - begin < 4, "slow to end")
+    check("Sanitizer" not in rig.logged() and "runtime error" not in rig.logged(), rig.logged())
+
+
+def idle_writes_only_heartbeats(rig_of):
+    rig = rig_of(SANITIZED, "utilization 0 3\nused 0 500", args=["--heartbeat", "4s", "--interval", "50ms"])
+    rig.wait_healthy()
+    for i in range(60):  # use that wavers is no news
+        rig.machine(f"utilization 0 {2 + i % 3}\nused 0 {500 + i % 7 * 20}")
+        time.sleep(0.2)
+    with rig.api.lock:
+        times = [when for when, _ in rig.api.accepted]
+    gaps = [b - a for a, b in zip(times, times[1:])]
+    check(2 <= len(gaps) <= 4, f"{len(gaps)} writes in 12 s with a heartbeat of 4 s")
+    check(all(3.4 < gap < 5.5 for gap in gaps), f"gaps {gaps}")
+    check(len({round(gap, 2) for gap in gaps}) > 1, f"no jitter: {gaps}")
+    check(all(status["devices"][0]["utilization"] == 5 for status in rig.statuses()[1:]), "utilisation is not calm")
+    check(rig.statuses()[0]["heartbeat"] < rig.statuses()[-1]["heartbeat"], "the heartbeat stands still")
+    ends_well(rig)
+
+
+def changes_are_written_at_once(rig_of):
+    rig = rig_of(SANITIZED, args=["--interval", "100ms"])
+    rig.wait_healthy()
+    time.sleep(1.5)
+    for lines, index, health in (("lost 3", 3, "Unhealthy"), ("", 3, "Healthy"), ("xid 5 79", 5, "Unhealthy")):
+        count, begin = len(rig.statuses()), time.monotonic()
+        rig.machine(lines)
+        rig.wait("the change", lambda: len(rig.statuses()) > count and
+                 rig.statuses()[-1]["devices"][index]["health"] == health, 5)
+        check(time.monotonic() - begin < 3, f"{time.monotonic() - begin} s for {lines}")
+        time.sleep(1.2)
+    rig.machine("xid 5 79\ndown 0 4")
+    rig.wait("the slower link", lambda: rig.statuses()[-1]["devices"][0]["bandwidthGBps"] == 425, 5)
+    rig.machine("xid 5 79\nutilization 2 90")
+    rig.wait("utilisation", lambda: rig.statuses()[-1]["devices"][2].get("utilization", 0) >= 70, 8)
+    ends_well(rig)
+
+
+def api_is_down(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "3s", "--interval", "200ms"])
+    rig.wait_healthy()
+    rig.api.down()
+    time.sleep(DOWN_S / 2)
+    rig.machine("lost 1")
+    time.sleep(DOWN_S / 2)
+    check(rig.get("/healthz") == "ok\n", "healthz while the API is down")
+    check(rig.metric('frond_agent_requests_total{answer="unreachable"}') >= 2, "it did not try")
+    check(rig.metric('frond_agent_requests_total{answer="unreachable"}') <= 4 + DOWN_S / 4, "it hammered")
+    count = len(rig.statuses())
+    rig.api.up()
+    rig.wait("a report after the outage", lambda: len(rig.statuses()) > count, 31)
+    check(rig.statuses()[-1]["devices"][1]["health"] == "Unhealthy", "what happened meanwhile is missing")
+    rig.wait("accepted again", lambda: "accepted again" in rig.logged(), 5)
+    check(rig.logged().count("not accepted") == 1, "one line for one outage\n" + rig.logged())
+    ends_well(rig)
+
+
+def api_is_down_at_the_start(rig_of):
+    rig = rig_of(SANITIZED, up=False)
+    time.sleep(4)
+    rig.api.up()
+    rig.wait_healthy(20)
+    ends_well(rig)
+
+
+def token_is_rotated(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "1s", "--interval", "200ms"])
+    rig.wait_healthy()
+    rig.api.token = "token-two"  # the server forgets the old one first
+    rig.wait("401", lambda: any(code == 401 for _, code in rig.api.requests), 10)
+    count = len(rig.statuses())
+    replace(rig.token_file, "token-two\n")
+    rig.wait("a report with the new token", lambda: len(rig.statuses()) > count, 15)
+    replace(rig.token_file, "token-three\n")  # and now the other way round: no request may fail
+    rig.api.token = "token-three"
+    refused = sum(code == 401 for _, code in rig.api.requests)
+    count = len(rig.statuses())
+    rig.wait("a report with the third token", lambda: len(rig.statuses()) > count + 1, 15)
+    check(sum(code == 401 for _, code in rig.api.requests) == refused, "the new token was not read in time")
+    times = os.stat(rig.token_file)
+    with open(rig.token_file, "r+") as file:  # in place, as long as before, at the same time: only the 401 tells
+        file.write("token-fours")
+    os.utime(rig.token_file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    rig.api.token = "token-fours"
+    count = len(rig.statuses())
+    rig.wait("a report with the fourth token", lambda: len(rig.statuses()) > count + 1, 15)
+    for odd in ("", "two\nlines", "a b"):  # a broken file: the last good token is still used
+        replace(rig.token_file, odd)
+        count = len(rig.statuses())
+        rig.wait(f"a report beside the token {odd!r}", lambda: len(rig.statuses()) > count, 15)
+    ends_well(rig)
+
+
+def ca_is_rotated(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "1s", "--interval", "200ms"])
+    rig.wait_healthy()
+    ca, cert, key = make_ca(rig.folder, "second")
+    rig.api.down()
+    rig.api.cert, rig.api.key = cert, key
+    rig.api.up()
+    count = len(rig.statuses())
+    rig.wait("distrust", lambda: rig.metric('frond_agent_requests_total{answer="tls_error"}') >= 2, 20)
+    check(len(rig.statuses()) == count, "it reported to a server that it cannot trust")
+    shutil.copy(ca, rig.ca_file + ".new")
+    os.rename(rig.ca_file + ".new", rig.ca_file)
+    rig.wait("a report to the new server", lambda: len(rig.statuses()) > count, 31)
+    ends_well(rig)
+
+
+def conflicts_and_errors(rig_of):
+    rig = rig_of(SANITIZED, start=False, args=["--heartbeat", "1s"])
+    faults = {0: (409, {}), 2: (500, {}), 4: (503, {}), 6: (409, {}), 8: (404, {}), 11: (403, {}),
+              13: (302, {"Location": "https://127.0.0.1:1/"})}
+    rig.api.mood = faults.get
+    rig.start()
+    rig.wait("all of it", lambda: len(rig.api.requests) > 15, 40)
+    check([code for _, code in rig.api.requests[:15]] ==
+          [409, 201, 500, 200, 503, 200, 409, 200, 404, 201, 200, 403, 200, 302, 200], f"{rig.api.requests}")
+    for answer, times in (("conflict", 2), ("server_error", 2), ("not_found", 1), ("refused", 2)):
+        check(rig.metric(f'frond_agent_requests_total{{answer="{answer}"}}') == times, f"{answer}\n{rig.get('/metrics')}")
+    ends_well(rig)
+
+
+def throttled(rig_of):
+    rig = rig_of(SANITIZED, start=False)
+    rig.api.mood = lambda count: (429, {"Retry-After": "6"}) if count == 0 else None
+    rig.start()
+    rig.wait_healthy(15)
+    (first, code), (second, _) = rig.api.requests[:2]
+    check(code == 429 and 5.9 < second - first < 8, f"{code}, then {second - first} s")
+    ends_well(rig)
+
+
+def object_is_deleted(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "2s"])
+    rig.wait_healthy()
+    rig.api.made = False
+    count = len(rig.statuses())
+    rig.wait("the object again", lambda: rig.api.made and len(rig.statuses()) > count, 10)
+    ends_well(rig)
+
+
+def api_is_slow(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "2s", "--interval", "200ms"])
+    rig.wait_healthy()
+    rig.api.mood = lambda count: 3.0
+    count = len(rig.statuses())
+    rig.wait("a slow report", lambda: len(rig.statuses()) > count, 10)
+    rig.api.mood = lambda count: 30.0  # longer than it waits
+    rig.wait("a time-out", lambda: rig.metric('frond_agent_requests_total{answer="unreachable"}') >= 1, 25)
+    begin = time.monotonic()
+    check(rig.get("/healthz") == "ok\n" and time.monotonic() - begin < 1, "slow to answer while the server is slow")
+    rig.api.mood = lambda count: None
+    count = len(rig.statuses())
+    rig.wait("a report afterwards", lambda: len(rig.statuses()) > count, 15)
+    ends_well(rig)
+
+
+def driver_hangs(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "2s", "--interval", "100ms"])
+    rig.wait_healthy()
+    good = rig.statuses()[-1]
+    begin = time.monotonic()
+    rig.machine("hang all")
+    rig.wait("unknown", lambda: health_of(rig.statuses()[-1]) == UNKNOWN, 14)
+    check(time.monotonic() - begin > 8, "too early to call it a hang")
+    last = rig.statuses()[-1]
+    for device, before in zip(last["devices"], good["devices"]):
+        check({**device, "health": 0} == {**before, "health": 0}, "the rest is not as last known")
+    check(rig.metric('frond_agent_driver_state{state="hung"}') == 1, "the metric")
+    count = len(rig.statuses())
+    rig.wait("heartbeats go on", lambda: len(rig.statuses()) >= count + 2, 8)
+    check(len(os.listdir(f"/proc/{rig.process.pid}/task")) <= 3, "threads pile up")
+    rig.machine("")
+    rig.wait("healthy again", lambda: health_of(rig.statuses()[-1]) == HEALTHY, 5)
+    check(rig.metric("frond_agent_hangs_total") == 1, "one hang")
+    rig.machine("hang all")  # and the end comes while it hangs
+    time.sleep(1)
+    ends_well(rig)
+
+
+def driver_hangs_from_the_start(rig_of):
+    rig = rig_of(SANITIZED, "hang all")
+    rig.wait("the watchdog", lambda: rig.metric("frond_agent_hangs_total") == 1, 15)
+    check(rig.api.requests == [], "it wrote what it cannot know")
+    rig.machine("")
+    rig.wait_healthy()
+    ends_well(rig)
+
+
+def driver_goes_away(rig_of):
+    rig = rig_of(SANITIZED, "lost 2", args=["--interval", "100ms", "--heartbeat", "1s"])
+    dead = HEALTHY[:2] + ["Unhealthy"] + HEALTHY[3:]
+    rig.wait("the dead one", lambda: rig.statuses() and health_of(rig.statuses()[-1]) == dead, 10)
+    rig.machine("lost 2\nfail nvmlDeviceGetCount_v2 any 999")  # the driver answers, but not with its devices
+    unknown = UNKNOWN[:2] + ["Unhealthy"] + UNKNOWN[3:]
+    rig.wait("unknown", lambda: health_of(rig.statuses()[-1]) == unknown, 5)
+    count = len(rig.statuses())
+    rig.wait("more of the same", lambda: len(rig.statuses()) > count + 2, 8)
+    rig.machine("")
+    rig.wait("healthy again", lambda: health_of(rig.statuses()[-1]) == HEALTHY, 5)
+    check(all(status["total"] == 8 for status in rig.statuses()), "it said that there are no GPUs")
+    ends_well(rig)
+
+
+def no_driver_at_all(rig_of):
+    for nvml, machine, word in (("/nonexistent/libnvidia-ml.so.1", "", "no_library"), (NVML, "no-driver", "no_driver")):
+        rig = rig_of(SANITIZED, machine, nvml=nvml, args=["--interval", "100ms", "--heartbeat", "1s"])
+        rig.wait("a look", lambda: "nothing is reported" in rig.logged(), 5)
+        time.sleep(2)
+        check(rig.api.requests == [], "it wrote though it knows nothing")
+        check(rig.metric(f'frond_agent_driver_state{{state="{word}"}}') == 1, rig.get("/metrics"))
+        check(rig.metric("frond_agent_reporting") == 0, "reporting")
+        check(rig.logged().count("nothing is reported") == 1, "one line is enough")
+        ends_well(rig)
+
+
+def random_error_codes(rig_of):
+    truth = once(SANITIZED)
+    rig = rig_of(SANITIZED, args=["--interval", "5ms", "--heartbeat", "1s"])
+    rig.wait_healthy()
+    for i, percent in enumerate((1, 10, 50, 100)):
+        rig.machine(f"inject {percent} {SEED + i}")
+        reads = rig.metric("frond_agent_reads_total")
+        rig.wait("200 looks", lambda: rig.metric("frond_agent_reads_total") > reads + 200, 40)
+    count = len(rig.statuses())
+    for status in rig.statuses():
+        true_to(truth, status)
+    rig.machine("")
+    rig.wait_healthy(10, after=count)
+    true_to(truth, rig.statuses()[-1])
+    ends_well(rig)
+
+
+def any_bytes_as_answers(rig_of):
+    rig = rig_of(SANITIZED, args=["--interval", "5ms", "--heartbeat", "1s"])
+    rig.wait_healthy()
+    for i, percent in enumerate((5, 50, 100)):
+        rig.machine(f"garbage {percent} {SEED + i}")
+        reads = rig.metric("frond_agent_reads_total")
+        rig.wait("200 looks", lambda: rig.metric("frond_agent_reads_total") > reads + 200, 40)
+    count = len(rig.statuses())
+    rig.machine("")
+    rig.wait("8 GPUs", lambda: any(s["total"] == 8 for s in rig.statuses()[count:]), 10)
+    ends_well(rig)  # the server complains about what contradicts itself
+
+
+def memory_stays_flat(rig_of):
+    rig = rig_of(RELEASE, args=["--interval", "1ms", "--heartbeat", "1s"])
+    rig.wait_healthy()
+
+    def cycles(count):
+        end = rig.metric("frond_agent_reads_total") + count
+        flip = 0
+        while rig.metric("frond_agent_reads_total") < end:
+            rig.machine("" if flip % 2 else "lost 3")
+            flip += 1
+            time.sleep(0.2)
+
+    cycles(CYCLES / 3)
+    before = rig.rss()
+    cycles(CYCLES)
+    grown = rig.rss() - before
+    print(f"  memory: {before / 2**20:.2f} MiB, {grown / 1024:+.0f} KiB after {CYCLES} more looks, "
+          f"{len(rig.statuses())} writes")
+    check(grown < 512 * 1024, f"grew by {grown} bytes")
+    ends_well(rig)
+
+
+def odd_clients(rig_of):
+    rig = rig_of(SANITIZED)
+    rig.wait_healthy()
+    held = []
+    for text in (b"", b"GET /metr", b"POST /metrics HTTP/1.1\r\n\r\n", b"\0" * 9000, b"GET /../etc HTTP/1.1\r\n\r\n") * 5:
+        sock = socket.create_connection(("127.0.0.1", rig.listen), 5)
+        try:
+            sock.sendall(text)
+        except OSError:
+            pass
+        held.append(sock)
+    rig.wait("an answer though others keep silent", lambda: answers(rig), 12)
+    for sock in held:
+        sock.close()
+    ends_well(rig)
+
+
+def answers(rig):
+    try:
+        return rig.get("/healthz") == "ok\n"
+    except OSError:
+        return False
+
+
+def command_line(rig_of):
+    def run(*args, env=None):
+        out = subprocess.run([SANITIZED, *args], capture_output=True, text=True, timeout=30,
+                             env={"PATH": os.environ["PATH"], **(env or {})})
+        check("Sanitizer" not in out.stderr, out.stderr)
+        return out.returncode, out.stdout, out.stderr
+
+    check(run("--help")[0] == 0 and "usage:" in run("--help")[1], "--help")
+    fine = ["--node", "a", "--api", "https://h"]
+    for args, words in (([], "--node is missing"), (["--node", "A"], "--node must be"), (["--node", "a"], "--api is missing"),
+                        (["--node", "a", "--api", "http://h"], "--api must be"), (["--node", "a", "--api", "https://u@h"], "--api must be"),
+                        (["--node", "a", "--api", "https://h/x"], "--api must be"), ([*fine, "--interval", "0s"], "--interval must be"),
+                        ([*fine, "--heartbeat", "5m"], "--heartbeat must be"), ([*fine, "--listen", "9417"], "--listen must be"),
+                        ([*fine, "--listen", "1.2.3.4:70000"], "--listen must be"), ([*fine, "--node", "b"], "twice"),
+                        ([*fine, "--nope"], "not a flag"), ([*fine, "--nvml"], "needs a value")):
+        code, _, said = run(*args)
+        check(code == 2 and words in said and said.count("\n") == 1, f"{args}: {code} {said}")
+    machine = {"FROND_FAKE_NVML": H100}
+    code, said, _ = run("--once", "--nvml", NVML, "--hwloc-xml", XML, env=machine)
+    check(code == 0 and said.count('"Healthy"') == 8, said)
+    code, said, why = run("--once", "--nvml", "/nonexistent")
+    check(code == 1 and said == "" and "/nonexistent" in why, why)
+    code, _, why = run(*fine, "--listen", "192.0.2.1:80")
+    check(code == 1 and "cannot listen" in why, why)
+
+
+SCENARIOS = [api_is_down, conflicts_and_errors, api_is_slow, driver_hangs, token_is_rotated, ca_is_rotated,
+             idle_writes_only_heartbeats, changes_are_written_at_once, random_error_codes, any_bytes_as_answers, memory_stays_flat,
+             driver_hangs_from_the_start, throttled, driver_goes_away, no_driver_at_all, api_is_down_at_the_start,
+             object_is_deleted, odd_clients, command_line]
+
+
+def run_one(scenario):
+    rigs = []
+
+    def rig_of(*args, **named):
+        rigs.append(Rig(*args, **named))
+        return rigs[-1]
+
+    begin = time.monotonic()
+    try:
+        scenario(rig_of)
+        problem = None
+    except Exception:  # the scenario failed, whatever it was
+        problem = traceback.format_exc() + "".join(rig.logged() for rig in rigs if rig.process is not None)
+    for rig in rigs:
+        try:
+            rig.close()
+        except AssertionError as error:
+            problem = problem or str(error)
+    return scenario.__name__, problem, time.monotonic() - begin
+
+
+def main():
+    wanted = [s for s in SCENARIOS if len(sys.argv) < 4 or s.__name__ in sys.argv[3:]]
+    print(f"seed {SEED}")
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for name, problem, seconds in pool.map(run_one, wanted):
+            failed += problem is not None
+            print(f"{'FAIL' if problem else 'ok  '} {name} {seconds:.1f} s" + (f"\n{problem}" if problem else ""), flush=True)
+    print(f"{len(wanted) - failed} passed, {failed} failed")
+    return failed != 0
+
+
+sys.exit(main())
