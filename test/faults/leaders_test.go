@@ -86,10 +86,10 @@ func TestTwoLeaders(t *testing.T) {
 		old := both.leader(-1)
 		burst(6)
 		time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
-		j.Resume() // whatever is half-bound now is another's to finish
 		if err := both.schedulers[old].Pause(); err != nil {
 			t.Fatal(err)
 		}
+		j.Resume() // whatever is half-bound now is another's to finish
 		burst(6)
 		time.Sleep(pause)
 		both.leader(old)
