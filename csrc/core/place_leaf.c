@@ -164,25 +164,11 @@ uint32_t place_hold(struct place_work *work, uint32_t item)
 	return work->hold[item];
 }
 
-uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members)
+uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_GPUS_MAX + 1], bool leaf,
+		      uint32_t *nodes)
 {
 	const struct ask *ask = work->ask;
-	bool leaf = item < work->fabric->leaf_count;
-	if (work->counted && leaf && work->fabric->leaf_kind[item] != FROND_NONE &&
-	    ask->bandwidth_gbps <= work->fabric->leaf_slowest[item]) { /* every node is like the first */
-		uint32_t each = (work->fabric->leaf_kind[item] & UINT8_MAX) / work->size;
-		*nodes = each > 0 ? leaf_nodes(work->fabric, item) : 0;
-		*node_members = *nodes > 0 ? each : 0;
-		return *nodes * each;
-	}
-	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, sum = 0;
-	*nodes = *node_members = 0;
-	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-		uint32_t room = place_node_cap(work, position);
-		rooms[room]++;
-		*nodes += room > 0;
-		*node_members = max_u32(*node_members, room);
-	}
+	uint32_t sum = 0;
 	if (leaf && ask->max_nodes_per_leaf > 0)
 		*nodes = min_u32(*nodes, ask->max_nodes_per_leaf);
 	uint32_t left = *nodes;
@@ -197,6 +183,28 @@ uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes
 		*nodes = min_u32(*nodes, most);
 	}
 	return sum;
+}
+
+uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members)
+{
+	const struct ask *ask = work->ask;
+	bool leaf = item < work->fabric->leaf_count;
+	if (work->counted && leaf && work->fabric->leaf_kind[item] != FROND_NONE &&
+	    ask->bandwidth_gbps <= work->fabric->leaf_slowest[item]) { /* every node is like the first */
+		uint32_t each = (work->fabric->leaf_kind[item] & UINT8_MAX) / work->size;
+		*nodes = each > 0 ? leaf_nodes(work->fabric, item) : 0;
+		*node_members = *nodes > 0 ? each : 0;
+		return *nodes * each;
+	}
+	uint32_t rooms[FROND_GPUS_MAX + 1] = {0};
+	*nodes = *node_members = 0;
+	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
+		uint32_t room = place_node_cap(work, position);
+		rooms[room]++;
+		*nodes += room > 0;
+		*node_members = max_u32(*node_members, room);
+	}
+	return place_capped(work, rooms, leaf, nodes);
 }
 
 /* ---- which nodes of an item ------------------------------------------------------------------------------------------ */

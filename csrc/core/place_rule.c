@@ -168,19 +168,15 @@ static uint32_t fewest_spines(const struct place_work *work)
 static uint32_t domain_cap(const struct place_work *work, uint32_t from)
 {
 	const struct fabric *fabric = work->fabric;
-	const struct ask *ask = work->ask;
-	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, members = 0, end = fabric->leaf_start[fabric->leaf_of[from] + 1];
-	for (uint32_t at = from; at < end; at++)
-		if (fabric->domain_of[at] == fabric->domain_of[from])
-			rooms[place_node_cap(work, at)]++;
-	uint32_t left = ask->max_nodes_per_leaf > 0 ? ask->max_nodes_per_leaf : UINT32_MAX;
-	for (uint32_t room = FROND_GPUS_MAX; room > 0; room--) {
-		uint32_t count = rooms[room] < left ? rooms[room] : left;
-		members += count * room;
-		left -= count;
+	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0;
+	for (uint32_t at = from; at < fabric->leaf_start[fabric->leaf_of[from] + 1]; at++) {
+		if (fabric->domain_of[at] != fabric->domain_of[from])
+			continue;
+		uint32_t room = place_node_cap(work, at);
+		rooms[room]++;
+		nodes += room > 0;
 	}
-	uint32_t most = ask->max_gpus_per_leaf > 0 ? ask->max_gpus_per_leaf / work->size : UINT32_MAX;
-	return members < most ? members : most;
+	return place_capped(work, rooms, true, &nodes);
 }
 
 /* Could one NVLink domain hold the gang? */

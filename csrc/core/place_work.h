@@ -148,6 +148,10 @@ uint32_t place_node_now(const struct place_work *work, uint32_t position);
 uint32_t place_hold(struct place_work *work, uint32_t item);
 /* Members and nodes of an item by capacity, and the most on one node. */
 uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members);
+/* Members of nodes that have these rooms, the roomiest first; in a leaf under its caps. *nodes: how many have any, and how
+ * many of them count. */
+uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_GPUS_MAX + 1], bool leaf,
+		      uint32_t *nodes);
 /* Fewest nodes of an item, beyond those with pinned members, that hold `members`; for 0 … most of them at once. */
 uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t members);
 void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
