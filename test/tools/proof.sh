@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The long proofs in full. Every finished piece leaves a file under build/proof/, so a run that was stopped goes on where
-# it was. A rebuilt engine starts all pieces afresh, a rebuilt scheduler those on a cluster. Writes the table of docs/proof.md.
+# it was. A rebuilt engine starts its pieces afresh, a rebuilt scheduler those on a cluster, a fuzz target that changed its
+# own. Writes the table of docs/proof.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # The instances of the oracle run without sanitizers, which make test has on; asserts are on in both.
@@ -56,14 +57,27 @@ piece model env FROND_MODEL_CALLS=1000000 FROND_SEED="$seed" $model
 piece coverage test/tools/coverage.sh
 piece compilers test/tools/compilers.sh 1000
 piece mutants test/tools/mutants.sh 200
-for target in test/fuzz/fuzz_*.c; do
-	target=$(basename "${target#test/fuzz/fuzz_}" .c)
-	piece "fuzz-$target" test/tools/fuzz.sh "$fuzz_seconds" "$target"
-done
 if [ -n "$data" ]; then
 	piece traces test/tools/traces.sh "$data"
 fi
 piece engine-bench test/tools/bench.sh
+
+test/tools/fuzz.sh --build
+# fuzzed TARGET… — at the same time: each keeps one core busy
+fuzzed() {
+	local target pids=() pid
+	for target in "$@"; do
+		(part "fuzz-$target" "build/fuzz/bin/$target" && piece "fuzz-$target" test/tools/fuzz.sh "$fuzz_seconds" "$target") &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid"
+	done
+}
+ls test/fuzz/fuzz_*.c | sed 's#.*/fuzz_##; s#\.c$##' >$state/targets
+while read -r first && { read -r second || true; }; do
+	fuzzed "$first" ${second:+"$second"}
+done <$state/targets
 
 part host bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so
 piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -timeout 30m -run 'Interleaved|TwoGangs' ./test/e2e
