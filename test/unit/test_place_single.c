@@ -2,7 +2,7 @@
 /* place_single.c: among many leaves the one that 3.4 names, every candidate counted, and the nearest one when none will do. */
 #include "rig.h"
 
-enum { NODES_MOST = 12, TERMS_USED = 4 };
+enum { NODES_MOST = 12, TERMS_USED = 4, KEYS = 6 };
 
 static struct frond_member members[NODES_MOST + 1];
 static struct frond_place places[NODES_MOST + 1];
@@ -19,7 +19,9 @@ static void rig_extend(struct arena *arena, const struct frond_limits *limits)
 
 struct leaf_facts {
 	uint32_t free, used, total, room;
+	uint32_t topology; /* of all its nodes: 0, or 1 with slower links */
 	uint32_t tightest; /* free GPUs of the open node that one member would take; UINT32_MAX: none */
+	bool breaks;       /* that node is wholly free, and a GPU of it stays free */
 };
 
 static struct leaf_facts facts_of(const struct ask *ask, uint32_t leaf)
@@ -29,21 +31,25 @@ static struct leaf_facts facts_of(const struct ask *ask, uint32_t leaf)
 	for (uint32_t at = fabric->leaf_start[leaf]; at < fabric->leaf_start[leaf + 1]; at++) {
 		const struct node *node = &rig->core.nodes[fabric->order[at]];
 		uint32_t free = node_free_count(node), gpus = ask->members[0].gpus;
+		facts.topology = node->topology;
 		facts.free += free;
 		facts.used += node_used_count(node);
 		facts.total += node->gpus;
 		if (!node_open(node) || free < gpus)
 			continue;
 		facts.room += free / gpus;
-		facts.tightest = free < facts.tightest ? free : facts.tightest;
+		if (free < facts.tightest) {
+			facts.tightest = free;
+			facts.breaks = node_whole(node) && gpus < free;
+		}
 	}
 	return facts;
 }
 
-/* Steps 5 and 6 of spec 3.4 for a gang of whole nodes or of one member: the lower, the better. */
-static void rank_of(const struct ask *ask, const struct leaf_facts *facts, uint64_t rank[5])
+/* Steps 4 to 6 of spec 3.4 for a gang of whole nodes or of one member: the lower, the better. */
+static void rank_of(const struct ask *ask, const struct leaf_facts *facts, uint64_t rank[KEYS])
 {
-	uint64_t gpus = (uint64_t)ask->count * ask->members[0].gpus, whole = rig->core.nodes[0].gpus;
+	uint64_t gpus = (uint64_t)ask->count * ask->members[0].gpus;
 	uint64_t available = 10000ull * facts->free / facts->total, used = 10000ull * facts->used / facts->total;
 	uint64_t terms[TERMS_USED] = {available, 10000ull * gpus / facts->free,
 				      ask->strategy == STRATEGY_DISTRIBUTED ? available : used, 10000};
@@ -53,33 +59,34 @@ static void rank_of(const struct ask *ask, const struct leaf_facts *facts, uint6
 		weights += ask->weight[i];
 	}
 	bool score_last = ask->strategy == STRATEGY_CONSOLIDATED;
-	uint64_t *fragments = rank + (score_last ? 0 : 1);
-	rank[score_last ? 4 : 0] = UINT64_MAX - sum / weights;
+	uint64_t *fragments = rank + (score_last ? 1 : 2);
+	rank[0] = ask->members[0].gpus > 1 ? facts->topology : 0;
+	rank[score_last ? 5 : 1] = UINT64_MAX - sum / weights;
 	fragments[0] = facts->used == 0 && gpus < facts->free;
-	fragments[1] = facts->tightest == whole && gpus < whole;
+	fragments[1] = facts->breaks;
 	fragments[2] = facts->used == 0;
 	fragments[3] = facts->free - gpus;
 }
 
-static bool before(const uint64_t a[5], const uint64_t b[5])
+static bool before(const uint64_t a[KEYS], const uint64_t b[KEYS])
 {
-	for (uint32_t i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < KEYS; i++)
 		if (a[i] != b[i])
 			return a[i] < b[i];
 	return false;
 }
 
-/* The leaf that wins, FROND_NONE without a candidate; *nearest: the first with most room. */
-static uint32_t winner(const struct ask *ask, uint32_t *candidates, uint32_t *nearest)
+/* The leaf that wins, FROND_NONE without a candidate; *nearest: the first with most room, *most. */
+static uint32_t winner(const struct ask *ask, uint32_t *candidates, uint32_t *nearest, uint32_t *most)
 {
 	const struct fabric *fabric = &rig->core.fabric;
-	uint64_t best[5] = {0}, rank[5];
-	uint32_t leaf_best = FROND_NONE, most = 0;
-	*candidates = *nearest = 0;
+	uint64_t best[KEYS] = {0}, rank[KEYS];
+	uint32_t leaf_best = FROND_NONE;
+	*candidates = *nearest = *most = 0;
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		struct leaf_facts facts = facts_of(ask, leaf);
-		if (facts.room > most) {
-			most = facts.room;
+		if (facts.room > *most) {
+			*most = facts.room;
 			*nearest = leaf;
 		}
 		if (facts.room < ask->count || ++*candidates > FROND_CANDIDATES)
@@ -108,13 +115,16 @@ static struct ask random_ask(uint32_t nodes, uint32_t gpus)
 
 static void judge(const struct ask *ask)
 {
-	uint32_t candidates, nearest, leaf = winner(ask, &candidates, &nearest);
+	uint32_t candidates, nearest, most, leaf = winner(ask, &candidates, &nearest, &most);
 	core_plan(&rig->core, ask, &answer, places);
 	if (leaf == FROND_NONE) {
 		waiting++;
 		TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, answer.plan.outcome);
-		if (ask->count > 1)
-			TEST_ASSERT_EQUAL_UINT32(nearest, answer.best_first);
+		if (ask->count == 1)
+			return; /* the nearest is a node */
+		TEST_ASSERT_EQUAL_UINT32(BEST_LEAVES, answer.best);
+		TEST_ASSERT_EQUAL_UINT32(nearest, answer.best_first);
+		TEST_ASSERT_EQUAL_UINT64(most, answer.best_room);
 		return;
 	}
 	placed++;
@@ -142,10 +152,31 @@ static void wear(uint32_t slots, uint32_t per_spine, uint32_t gpus)
 	}
 }
 
+/* Some leaves get slower links between the GPUs of their nodes. */
+static void slow_down(uint32_t gpus)
+{
+	struct fabric *fabric = &rig->core.fabric;
+	struct topology topology = {.gpus = gpus};
+	uint32_t id;
+	for (uint32_t i = 0; i < gpus; i++)
+		for (uint32_t j = 0; j < gpus; j++)
+			topology.link_gbps[i][j] = i == j ? 0 : 100;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_topology(&rig->core, &topology, &id));
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++)
+		for (uint32_t at = fabric->leaf_start[leaf]; leaf % 3 == 0 && at < fabric->leaf_start[leaf + 1]; at++) {
+			struct node node = rig->core.nodes[at];
+			node.topology = (uint16_t)id;
+			core_node_put(&rig->core, at, &node);
+		}
+	fabric_settle(fabric, rig->core.nodes);
+}
+
 static void one_cluster(void)
 {
 	uint32_t spines = 1 + below(6), leaves = 1 + below(30), nodes = 1 + below(NODES_MOST), gpus = 1u << below(5);
 	rig_make(spines, leaves, nodes, gpus);
+	if (gpus <= 8 && percent(30))
+		slow_down(gpus);
 	wear(spines * leaves * nodes, leaves * nodes, gpus);
 	for (uint32_t i = 0; i < 12; i++) {
 		struct ask ask = random_ask(nodes, gpus);
