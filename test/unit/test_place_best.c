@@ -16,6 +16,9 @@
 #include "cluster.h"
 #include "nearest.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 enum { STEPS_USUAL = 1200, NOTES = 256, WHERE = 64, ARGS = 512 };
 
 static struct cluster *c;
@@ -327,6 +330,34 @@ static void compare_order(const struct gang *gang, const struct state *today, co
 	seen.ordered++;
 }
 
+/* The members end where memory ends: who looks behind the last one does not come back. */
+static const struct frond_member *fenced(void)
+{
+	static char *fence;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = c->request.members * sizeof *c->members;
+	if (fence == NULL) {
+		char *memory = aligned_alloc(page, 2 * page); /* for good */
+		TEST_ASSERT_NOT_NULL(memory);
+		TEST_ASSERT_EQUAL_INT(0, mprotect(memory + page, page, PROT_NONE));
+		fence = memory + page;
+	}
+	return memcpy(fence - bytes, c->members, bytes);
+}
+
+static void plan_fenced(const struct question *question)
+{
+	char in[CLUSTER_IN];
+	struct frond_pair pairs[16];
+	uint32_t in_len = request_make(c, &question->want, in, pairs);
+	memset(&c->plan, 0xa5, sizeof c->plan);
+	memset(c->places, 0xa5, sizeof c->places);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK,
+				abi->plan(c->engine, &c->request, fenced(), pairs, in, in_len, question->want.room,
+					  &c->plan, c->places, c->text, CLUSTER_TEXT - 1, &c->len));
+	c->text[c->len] = 0;
+	check(c);
+}
+
 static bool ask(const struct gang *gang)
 {
 	struct question question;
@@ -337,7 +368,7 @@ static bool ask(const struct gang *gang)
 		today.closed[n] = today.closed[n] || n != only;
 	struct outcome outcome = gang_plan(gang, &today);
 	uint64_t steps = stats(c).steps;
-	plan(c, &question.want);
+	plan_fenced(&question);
 	compare(gang, &outcome);
 	uint64_t compared = stats(c).steps - steps;
 	bool domains = outcome.rule.kind == RULE_NVLINK_DOMAIN; /* those that lose by step 3 are counted, too */
@@ -402,6 +433,23 @@ static void lose_some(struct gang *gang)
 	}
 }
 
+/* So that members share nodes, or each needs one. */
+static void resize(int members_least, int members_most, bool whole)
+{
+	for (int e = 0; e < instance.entry_count; e++) {
+		struct job *job = &instance.entries[e];
+		int gpus = instance.fabric.nodes[chance_below(&luck, instance.fabric.node_count)].gpus;
+		int size = !whole                                  ? 1 + chance_below(&luck, 2)
+			   : gpus < 2 || chance_percent(&luck, 50) ? gpus
+								   : gpus / 2;
+		if (job->removes >= 0)
+			continue;
+		job->members = members_least + chance_below(&luck, members_most - members_least + 1);
+		for (int rank = 0; rank < job->members; rank++)
+			job->sizes[rank] = size > 0 ? size : 1;
+	}
+}
+
 /* Every node has a GPU in use, no leaf a better score than another, and many small members share nodes: most candidates
  * are equal up to the very last step. */
 static void wear(void)
@@ -410,15 +458,50 @@ static void wear(void)
 		struct node *node = &instance.fabric.nodes[n];
 		node->used_mask |= node->gpus > 1 ? 1u << chance_below(&luck, node->gpus) : 0;
 	}
-	for (int e = 0; e < instance.entry_count; e++) {
-		struct job *job = &instance.entries[e];
-		int size = 1 + chance_below(&luck, 2);
-		if (job->removes >= 0)
-			continue;
-		job->members = 3 + chance_below(&luck, MEMBERS_MAX - 2);
-		for (int rank = 0; rank < job->members; rank++)
-			job->sizes[rank] = size;
+	resize(3, MEMBERS_MAX, false);
+}
+
+/* Gangs that no spine holds. */
+static void stretch(void)
+{
+	bool calm = chance_percent(&luck, 50);
+	for (int n = 0; calm && n < instance.fabric.node_count; n++) {
+		struct node *node = &instance.fabric.nodes[n];
+		node->used_mask = chance_percent(&luck, 25) ? node_all(node) : 0;
 	}
+	resize(4, MEMBERS_MAX, true);
+}
+
+/* Gangs that want one NVLink domain, of which every leaf has some. */
+static void rack(void)
+{
+	for (int n = 0; n < instance.fabric.node_count; n++) {
+		struct node *node = &instance.fabric.nodes[n];
+		node->used_mask &= chance_percent(&luck, 60) ? 0 : SETS - 1;
+		snprintf(node->clique, NAME_SIZE, "rack-%d.%d", node->leaf + 1, chance_percent(&luck, 30));
+	}
+	resize(2, 5, true);
+	for (int e = 0; e < instance.entry_count; e++)
+		instance.entries[e].latency_sensitive = instance.entries[e].removes < 0;
+}
+
+/* Half of the clusters are as test/property makes them. */
+static void cluster_make_up(uint64_t seed)
+{
+	enum verb verb = chance_percent(&luck, 50) ? VERB_PLAN : VERB_RECOVER; /* the latter are calmer */
+	int kind = chance_below(&luck, 10), spines = kind == 7 || kind == 8 ? 3 : 1;
+	uint64_t index = 0;
+	do
+		instance_make(seed, index++, verb, &instance);
+	while (instance.fabric.spine_count < spines && index < 8);
+	worn = kind == 5 || kind == 6;
+	if (worn)
+		wear();
+	else if (spines > 1)
+		stretch();
+	else if (kind == 9)
+		rack();
+	loose_add();
 }
 
 /* What the makers of test/property seldom draw. */
@@ -426,6 +509,8 @@ static void vary(struct job *job)
 {
 	job->gpu_count = job->min_member = 0;
 	job->latency_sensitive |= chance_percent(&luck, 15);
+	if (chance_percent(&luck, 12))
+		job->members = 1;
 	if (job->members > 1 && chance_percent(&luck, worn ? 15 : 40))
 		for (int rank = 0; rank < job->members; rank++)
 			job->sizes[rank] = 1 + chance_below(&luck, chance_percent(&luck, 50) ? 3 : job->sizes[0]);
@@ -436,12 +521,7 @@ static void vary(struct job *job)
 static void one_cluster(uint64_t seed)
 {
 	luck = chance_for(seed, 1, VERB_PLAN);
-	instance_make(seed, 0, chance_percent(&luck, 50) ? VERB_PLAN : VERB_RECOVER,
-		      &instance); /* the latter are calmer */
-	worn = chance_percent(&luck, 20);
-	if (worn)
-		wear();
-	loose_add();
+	cluster_make_up(seed);
 	world_open(&world, &instance.fabric);
 	state = state_of_day(&instance.fabric);
 	cluster_enter();
