@@ -485,6 +485,16 @@ static void rack(void)
 		instance.entries[e].latency_sensitive = instance.entries[e].removes < 0;
 }
 
+/* Leaves that are alike but for a bad GPU here and there. */
+static void sicken(void)
+{
+	for (int n = 0; n < instance.fabric.node_count; n++) {
+		struct node *node = &instance.fabric.nodes[n];
+		if (node->gpus > 0 && chance_percent(&luck, 20))
+			node->unhealthy_mask |= 1u << chance_below(&luck, node->gpus);
+	}
+}
+
 /* Half of the clusters are as test/property makes them. */
 static void cluster_make_up(uint64_t seed)
 {
@@ -501,6 +511,8 @@ static void cluster_make_up(uint64_t seed)
 		stretch();
 	else if (kind == 9)
 		rack();
+	if (chance_percent(&luck, 20))
+		sicken();
 	loose_add();
 }
 
