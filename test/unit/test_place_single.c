@@ -149,8 +149,9 @@ static void wear(uint32_t slots, uint32_t per_spine, uint32_t gpus)
 			worn = full ? 60 + below(40) : below(4) * 15;
 		if (percent(worn))
 			bind(0, FROND_NONE, slot, 1 + below(gpus));
+		uint32_t flags = percent(50) ? FROND_NODE_CORDONED : 0, broken = percent(50) ? 1u << below(gpus) : 0;
 		if (worn >= 45 && percent(2))
-			node_flags(slot, percent(50) ? FROND_NODE_CORDONED : 0, percent(50) ? 1u << below(gpus) : 0);
+			node_flags(slot, flags, broken);
 	}
 }
 
