@@ -76,16 +76,18 @@ static bool before(const uint64_t a[KEYS], const uint64_t b[KEYS])
 	return false;
 }
 
-/* The leaf that wins, FROND_NONE without a candidate; *nearest: the first with most room, *most. */
+/* The leaf that wins, FROND_NONE without a candidate; *nearest: the first with most room, *most, that could hold it. */
 static uint32_t winner(const struct ask *ask, uint32_t *candidates, uint32_t *nearest, uint32_t *most)
 {
 	const struct fabric *fabric = &rig->core.fabric;
 	uint64_t best[KEYS] = {0}, rank[KEYS];
 	uint32_t leaf_best = FROND_NONE;
-	*candidates = *nearest = *most = 0;
+	*candidates = *most = 0;
+	*nearest = FROND_NONE;
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		struct leaf_facts facts = facts_of(ask, leaf);
-		if (facts.room > *most) {
+		bool could = facts.total >= ask->count * ask->members[0].gpus;
+		if (could && (*nearest == FROND_NONE || facts.room > *most)) {
 			*most = facts.room;
 			*nearest = leaf;
 		}
@@ -147,9 +149,24 @@ static void wear(uint32_t slots, uint32_t per_spine, uint32_t gpus)
 			worn = full ? 60 + below(40) : below(4) * 15;
 		if (percent(worn))
 			bind(0, FROND_NONE, slot, 1 + below(gpus));
+		uint32_t flags = percent(50) ? FROND_NODE_CORDONED : 0, broken = percent(50) ? 1u << below(gpus) : 0;
 		if (worn >= 45 && percent(2))
-			node_flags(slot, percent(50) ? FROND_NODE_CORDONED : 0, percent(50) ? 1u << below(gpus) : 0);
+			node_flags(slot, flags, broken);
 	}
+}
+
+/* Some leaves lose nodes to the last one. */
+static void make_uneven(uint32_t nodes)
+{
+	struct fabric *fabric = &rig->core.fabric;
+	for (uint32_t leaf = 0, at = 0; leaf < fabric->leaf_count; leaf++) {
+		uint32_t count = percent(30) ? below(nodes + 1) : nodes;
+		uint32_t end = leaf + 1 == fabric->leaf_count ? fabric->node_count : at + count;
+		for (; at < end; at++)
+			fabric->leaf_of[at] = leaf;
+		fabric->leaf_start[leaf + 1] = end;
+	}
+	fabric_settle(fabric, rig->core.nodes);
 }
 
 /* Some leaves get slower links between the GPUs of their nodes. */
@@ -175,6 +192,8 @@ static void one_cluster(void)
 {
 	uint32_t spines = 1 + below(6), leaves = 1 + below(30), nodes = 1 + below(NODES_MOST), gpus = 1u << below(5);
 	rig_make(spines, leaves, nodes, gpus);
+	if (percent(40))
+		make_uneven(nodes);
 	if (gpus <= 8 && percent(30))
 		slow_down(gpus);
 	wear(spines * leaves * nodes, leaves * nodes, gpus);
