@@ -123,22 +123,6 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 	return FROND_NONE;
 }
 
-/* Equal sizes: lower ranks on lower nodes (spec 3.4). */
-static void order_ranks(struct place_work *work, bool today)
-{
-	const struct ask *ask = work->ask;
-	for (uint32_t size = 1; size <= FROND_GPUS_MAX; size++) {
-		uint32_t places = 0, next = 0;
-		for (uint32_t i = 0; i < ask->count; i++)
-			if (ask->members[i].gpus == size && counts(work, i, today))
-				work->member_list[places++] = work->member_pos[i];
-		sort_u64(work->member_list, places);
-		for (uint32_t i = 0; i < ask->count; i++)
-			if (ask->members[i].gpus == size && counts(work, i, today))
-				work->member_pos[i] = (uint32_t)work->member_list[next++];
-	}
-}
-
 /* A member that no node can have: a pod that was bound by count may say any number. */
 static bool too_large(const struct place_work *work, bool today)
 {
@@ -149,7 +133,8 @@ static bool too_large(const struct place_work *work, bool today)
 }
 
 /* Tries the gang on items [lo, hi): by capacity (all members, empty nodes) or today (missing ones, beside the pinned).
- * No node takes more than per_node members. On success member_pos and take[] are set. */
+ * No node takes more than per_node members. On success member_pos and take[] are set; of equal sizes lower ranks are on
+ * lower nodes (spec 3.4), as first fit leaves them. */
 static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 {
 	const struct ask *ask = work->ask;
@@ -167,7 +152,6 @@ static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 				return false;
 		}
 	}
-	order_ranks(work, today);
 	return true;
 }
 
