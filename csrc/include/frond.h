@@ -73,9 +73,9 @@ struct frond_pair { /* a label or an annotation */
 	struct frond_span value;
 };
 
-/* With `nodes` nodes there may be nodes / 2 leaves (4,096 and nodes / 4, if that is more), nodes / 16 spines (4,096, if that
- * is more), and names for them and for nodes / 4 cores and NVLink domains. Nodes of further leaves are scheduled without
- * topology, and problems() says so. */
+/* With `nodes` nodes there may be nodes / 8 + 4,096 leaves, nodes / 32 + 1,024 spines, and names for them and for
+ * nodes / 16 + 4,096 cores and NVLink domains. Nodes of further ones are scheduled without topology, and problems() says
+ * so. Nodes of a fabric file may have 512 different uplinks. */
 struct frond_limits {
 	uint32_t nodes;       /* slots 0 … nodes - 1 */
 	uint32_t pods;        /* pods that hold GPUs or reservations at one time */

@@ -164,8 +164,8 @@ static int32_t load_fabric(struct frond_engine *engine, const char *fabric, uint
 		code = machines_load(&engine->machines, &file);
 	fabricfile_free(&file);
 	if (code != FROND_OK)
-		return fail(code, "the fabric has more nodes, leaves, names or models than the engine's limits", text,
-			    cap, len);
+		return fail(code, "the fabric has more nodes, leaves, names, speeds or models than the engine's limits",
+			    text, cap, len);
 	return FROND_OK;
 }
 
@@ -193,11 +193,9 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 	engine->tree.two_levels = decoded.spine_label[0] != 0;
 	const char *labels[LEVELS] = {engine->args.domain_label, engine->args.leaf_label, engine->args.spine_label,
 				      engine->args.core_label};
-	for (uint32_t level = 0; level < LEVELS; level++) {
-		engine->last[level] = FROND_NONE;
+	for (uint32_t level = 0; level < LEVELS; level++)
 		engine->levels[level] =
 			(struct level_key){.label = labels[level], .len = (uint32_t)strlen(labels[level])};
-	}
 	if (fabric_len > 0) {
 		int32_t code = load_fabric(engine, fabric, fabric_len, text, cap, len);
 		if (code != FROND_OK)
@@ -255,43 +253,26 @@ static int32_t check_node(const struct frond_engine *engine, const struct frond_
 	return FROND_OK;
 }
 
-/* What the node's labels say of its place: domain, leaf, spine, core. */
-static bool hold_levels(struct frond_engine *engine, uint32_t slot, const struct frond_pair *labels, uint32_t count,
-			const char *in, struct tree_node *out)
+/* What the node's labels say of its place; of a label that is there twice, the first that is not empty. */
+static void read_levels(const struct frond_engine *engine, const struct frond_pair *labels, uint32_t count,
+			const char *in, struct said *out)
 {
-	/* Mostly a node says what it said before, or what the node before it said. */
-	const struct tree_node *mine = &engine->tree.nodes[slot];
-	uint32_t before[LEVELS] = {mine->domain, mine->leaf, mine->spine, mine->core};
-	uint32_t *ids[LEVELS] = {&out->domain, &out->leaf, &out->spine, &out->core};
-	out->domain = out->leaf = out->spine = out->core = FROND_NONE;
+	*out = (struct said){.len = {0}};
 	for (uint32_t i = 0; i < count; i++)
 		for (uint32_t level = 0; level < LEVELS; level++) {
 			const struct level_key *key = &engine->levels[level];
-			if (labels[i].key.len != key->len || *ids[level] != FROND_NONE || labels[i].value.len == 0 ||
-			    key->len == 0 || memcmp(in + labels[i].key.off, key->label, key->len) != 0)
+			if (labels[i].key.len != key->len || out->len[level] != 0 || key->len == 0 ||
+			    memcmp(in + labels[i].key.off, key->label, key->len) != 0)
 				continue;
-			const char *value = in + labels[i].value.off;
-			uint32_t len = labels[i].value.len, *last = &engine->last[level];
-			if (names_again(&engine->domains, before[level], value, len))
-				*ids[level] = before[level];
-			else if (names_again(&engine->domains, *last, value, len))
-				*ids[level] = *last;
-			else
-				*ids[level] = names_hold(&engine->domains, value, len);
-			if (*ids[level] == FROND_NONE)
-				return false;
-			*last = *ids[level];
+			out->text[level] = in + labels[i].value.off;
+			out->len[level] = labels[i].value.len;
 		}
-	return true;
 }
 
-static void drop_node_names(struct frond_engine *engine, const struct tree_node *node)
+static void drop_node(struct frond_engine *engine, const struct tree_node *node)
 {
 	names_drop(&engine->names, node->name);
-	names_drop(&engine->domains, node->domain);
-	names_drop(&engine->domains, node->leaf);
-	names_drop(&engine->domains, node->spine);
-	names_drop(&engine->domains, node->core);
+	standings_drop(&engine->tree.standings, node->standing);
 }
 
 /* The link table: as reported, else by the model that is named, else the file's, else the product label. */
@@ -329,24 +310,25 @@ static int32_t abi_node_put(frond_engine *engine, const struct frond_node *node,
 		return fail_complaint(&complaint, text, cap, len);
 	const char *name = in + node->name.off;
 	uint64_t hash = names_seek(&engine->names, name, node->name.len);
-	struct tree_node entry;
-	bool held = hold_levels(engine, node->slot, labels, label_count, in, &entry);
-	entry.name = engine->tree.nodes[node->slot].name;
+	struct tree_node entry = engine->tree.nodes[node->slot];
+	struct said said;
+	read_levels(engine, labels, label_count, in, &said);
+	entry.standing = standings_hold(&engine->tree.standings, &said, entry.standing);
 	if (!names_again(&engine->names, entry.name, name, node->name.len))
 		entry.name = names_hold_at(&engine->names, hash, name, node->name.len);
 	uint32_t other = entry.name == FROND_NONE ? FROND_NONE : engine->tree.slot_of[entry.name];
 	if (other != FROND_NONE && other != node->slot) {
 		complain(&complaint, 0, "node %s is in slot %" PRIu32 " already", shown(name, node->name.len).text,
 			 other);
-		drop_node_names(engine, &entry);
+		drop_node(engine, &entry);
 		return fail_complaint(&complaint, text, cap, len);
 	}
-	if (!held || entry.name == FROND_NONE) {
-		drop_node_names(engine, &entry);
-		return fail(FROND_LIMIT, "no room for further names of nodes and domains", text, cap, len);
+	if (entry.name == FROND_NONE) {
+		drop_node(engine, &entry);
+		return fail(FROND_LIMIT, "no room for further names of nodes", text, cap, len);
 	}
 	if (find_topology(engine, node, labels, label_count, in, entry.name, &topology) != FROND_OK) {
-		drop_node_names(engine, &entry);
+		drop_node(engine, &entry);
 		return fail(FROND_LIMIT, "no room for further link tables of nodes", text, cap, len);
 	}
 	uint32_t uplink = tree_put(&engine->tree, node->slot, &entry, node->uplink_gbps);

@@ -73,7 +73,7 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	for (uint32_t text = 8; text < 25; text += 8) { /* room for no name, for the spine's, for the leaf's too */
 		const struct frond_limits short_of = {.nodes = 2, .pods = 2, .text_bytes = text};
 		create(FROND_LIMIT, mem, bytes, &short_of, "", "spine:1 leaf:1 node:1 gpu:8",
-		       "names or models than the engine");
+		       "names, speeds or models than the engine");
 	}
 	create(FROND_OK, mem, bytes, &limits, "", "", "");
 	free(mem);
@@ -167,7 +167,14 @@ static void test_names_have_253_bytes_at_most(void)
 	check(c);
 }
 
-static void test_node_put_refuses_when_there_is_no_room_for_names(void)
+static void expect_problems(const char *text)
+{
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->problems(c->engine, c->text, CLUSTER_TEXT - 1, &c->len));
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_STRING(text, c->text);
+}
+
+static void test_without_room_for_names_nodes_are_refused_and_domains_left_out(void)
 {
 	struct cluster *small = calloc(1, sizeof *small), *kept = c;
 	TEST_ASSERT_NOT_NULL(small);
@@ -184,15 +191,21 @@ static void test_node_put_refuses_when_there_is_no_room_for_names(void)
 	remember(c);
 	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT,
 				node_try(c, 1, "a-name-that-is-a-little-longer", 8, 0, 0, 0, "leaf", "spine"));
-	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT,
-				node_try(c, 0, "node-1", 4, 0, 0, 0, "leaf", "another-spine-of-that-leaf"));
 	unchanged(c);
-	node_put(c, 1, "node-2", 8, "leaf", "spine");
-	for (int i = 0; i < 100; i++) { /* refused names leave nothing behind */
-		TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, 2, "n", 8, 0, 0, 0, "leaf-that-is-long", "sp"));
+	expect_problems("");
+	node_put(c, 1, "node-2", 8, "leaf", "another-spine-of-that-leaf");
+	expect_problems("there is no room for the names of all leaves, spines and NVLink domains, among them those of "
+			"node node-2; 1 node is scheduled without topology\n");
+	TEST_ASSERT_EQUAL_UINT32(1, stats(c).nodes_without_leaf);
+	for (int i = 0; i < 100; i++) { /* names that were left out leave nothing behind */
+		node_put(c, 2, "n-3", 8, "leaf-that-is-long", "sp");
 		check(c);
 	}
+	TEST_ASSERT_EQUAL_UINT32(2, stats(c).nodes_without_leaf);
+	node_put(c, 1, "node-2", 8, "leaf", "spine");
 	node_put(c, 2, "n-3", 8, "leaf", "spine");
+	TEST_ASSERT_EQUAL_UINT32(0, stats(c).nodes_without_leaf);
+	expect_problems("");
 	cluster_free(small);
 	c = kept;
 }
@@ -405,7 +418,7 @@ int main(void)
 	RUN_TEST(test_node_put_refuses_what_a_node_cannot_be);
 	RUN_TEST(test_a_name_is_in_one_slot_only);
 	RUN_TEST(test_names_have_253_bytes_at_most);
-	RUN_TEST(test_node_put_refuses_when_there_is_no_room_for_names);
+	RUN_TEST(test_without_room_for_names_nodes_are_refused_and_domains_left_out);
 	RUN_TEST(test_node_remove_knows_its_nodes);
 	RUN_TEST(test_pod_put_refuses_what_a_pod_cannot_be);
 	RUN_TEST(test_a_list_of_devices_that_is_not_ours_is_held_by_count);
