@@ -13,7 +13,7 @@
 #define GPU_PRODUCT  "nvidia.com/gpu.product"
 #define NAME_BYTES   32u    /* of names for each node, on average, where the caller does not say */
 #define TEXT_BYTES   65536u /* and for all together: a few long ones fit into a small engine */
-#define LABELS_MAX   16384u /* different names of gangs that the map can show */
+#define LABELS_MAX   8192u  /* different names of gangs that the map can show */
 #define LABEL_BYTES  40u
 #define TABLES_LEAST 4096u /* bytes of GPU-set tables */
 
@@ -140,7 +140,7 @@ static struct frond_engine *layout(struct arena *arena, const struct frond_limit
 
 static uint64_t abi_size_of(const struct frond_limits *limits)
 {
-	if (limits->nodes < 1 || limits->nodes > FROND_NODES_MAX || limits->pods < 1 || limits->pods > (1u << 24) ||
+	if (limits->nodes < 1 || limits->nodes > FROND_NODES_MAX || limits->pods < 1 || limits->pods > FROND_PODS_MAX ||
 	    limits->text_bytes > (1u << 30) || limits->table_bytes > (1u << 30) ||
 	    (limits->table_bytes != 0 && limits->table_bytes < TABLES_LEAST))
 		return 0;
@@ -177,7 +177,7 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 	*len = 0;
 	if (size == 0)
 		return fail(FROND_LIMIT,
-			    "limits: nodes must be 1 to 131072, pods 1 to 16777216, textBytes and tableBytes 0 or up "
+			    "limits: nodes must be 1 to 131072, pods 1 to 1048575, textBytes and tableBytes 0 or up "
 			    "to 1 GiB",
 			    text, cap, len);
 	if (mem == NULL || (uintptr_t)mem % ARENA_ALIGN != 0 || bytes < size)
@@ -419,15 +419,15 @@ static int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, co
 		return fail(FROND_BAD, "pod.flags: must be 0 or 1", text, cap, len);
 	if (pod->slot >= engine->core.node_cap || !engine->core.nodes[pod->slot].present)
 		return fail(FROND_UNKNOWN, "the pod's node is not known", text, cap, len);
-	if (pod->gpus > (1u << 16))
-		return fail(FROND_BAD, "pod.gpus: must be at most 65536", text, cap, len);
+	if (pod->gpus > FROND_POD_GPUS_MAX)
+		return fail(FROND_BAD, "pod.gpus: must be at most 32768", text, cap, len);
 	if (engine->core.undo.depth > 0)
 		return fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
 	struct core_pod entry = {.pod = pod->pod,
 				 .gang = pod->gang,
 				 .slot = pod->slot,
 				 .by_count = pod->gpus,
-				 .rank = pod->rank,
+				 .rank = pod->rank > FROND_RANK_MAX ? FROND_NONE : pod->rank,
 				 .budgeted = (pod->flags & FROND_POD_BUDGETED) != 0};
 	if (pod->allocated.len > 0 &&
 	    read_allocated(engine, pod->slot, in + pod->allocated.off, pod->allocated.len, pod->gpus, &entry.mask))
@@ -524,7 +524,8 @@ static int32_t abi_reserve(frond_engine *engine, const struct frond_request *req
 			   const struct frond_member *members, const struct frond_place *places)
 {
 	if (key_zero(request->gang) || request->members == 0 || request->members > FROND_MEMBERS_MAX ||
-	    request->min_member == 0 || request->reserved != 0 || request->deadline_ms < 0)
+	    request->min_member == 0 || request->min_member > FROND_MEMBERS_MAX || request->reserved != 0 ||
+	    request->deadline_ms < 0 || request->deadline_ms > FROND_DEADLINE_MAX)
 		return FROND_BAD;
 	return core_reserve(&engine->core, request, members, places);
 }
@@ -746,17 +747,17 @@ static int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, ch
 	const struct entry *entry = &engine->core.ledger.entries[at];
 	struct out writer = {.text = text, .cap = cap};
 	if (entry->mask != 0) {
-		struct name_text node = engine_node_name(engine, entry->slot);
+		struct name_text node = engine_node_name(engine, entry_slot(entry));
 		const char *before = "gpu.scheduling/allocated=";
 		uint8_t ring[FROND_GPUS_MAX];
-		uint32_t gpus =
-			gpuset_ring(engine->core.sets[engine->core.nodes[entry->slot].topology], entry->mask, ring);
+		uint32_t gpus = gpuset_ring(engine->core.sets[engine->core.nodes[entry_slot(entry)].topology],
+					    entry->mask, ring);
 		for (uint32_t i = 0; i < gpus; i++) {
 			out_printf(&writer, "%s%.*s-gpu-%u", before, node.len, node.text, (unsigned)ring[i]);
 			before = ",";
 		}
 		out_printf(&writer, "\n");
-		uint32_t leaf = engine->core.fabric.leaf_of[engine->core.fabric.position[entry->slot]];
+		uint32_t leaf = engine->core.fabric.leaf_of[engine->core.fabric.position[entry_slot(entry)]];
 		if (leaf != FROND_NONE) {
 			struct name_text name = engine_name(engine, engine->tree.leaf_name[leaf]);
 			struct name_text spine =
@@ -765,8 +766,8 @@ static int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, ch
 				   name.text);
 		}
 	}
-	if (entry->rank != FROND_NONE)
-		out_printf(&writer, "topology.scheduler/rank=%" PRIu32 "\n", entry->rank);
+	if (entry_rank(entry) != FROND_NONE)
+		out_printf(&writer, "topology.scheduler/rank=%" PRIu32 "\n", entry_rank(entry));
 	return out_finish(&writer, len);
 }
 

@@ -24,7 +24,7 @@ static void test_size_of_answers_zero_for_limits_out_of_range(void)
 		{0, 1, 0, 0},
 		{1, 0, 0, 0},
 		{FROND_NODES_MAX + 1, 1, 0, 0},
-		{1, (1u << 24) + 1, 0, 0},
+		{1, FROND_PODS_MAX + 1, 0, 0},
 		{1, 1, 0, 4095}, /* not even the smallest table */
 		{1, 1, 0, (1u << 30) + 1},
 		{1, 1, (1u << 30) + 1, 0},
@@ -34,7 +34,7 @@ static void test_size_of_answers_zero_for_limits_out_of_range(void)
 	struct frond_limits limits = {.nodes = 1, .pods = 1};
 	uint64_t least = abi->size_of(&limits);
 	TEST_ASSERT_NOT_EQUAL(0, least);
-	limits = (struct frond_limits){.nodes = FROND_NODES_MAX, .pods = 1u << 24, .text_bytes = 1u << 30};
+	limits = (struct frond_limits){.nodes = FROND_NODES_MAX, .pods = FROND_PODS_MAX, .text_bytes = 1u << 30};
 	TEST_ASSERT_TRUE(abi->size_of(&limits) > least);
 	limits = (struct frond_limits){.nodes = 1000, .pods = 10000};
 	TEST_ASSERT_TRUE(abi->size_of(&limits) < 32u << 20);
@@ -61,7 +61,7 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	create(FROND_OK, mem, bytes, &limits, "", "", "");
 	create(FROND_OK, mem, bytes, &limits, "{}", "spine:1 leaf:2 node:1 gpu:8", "");
 	create(FROND_LIMIT, mem, bytes, &wrong, "", "",
-	       "limits: nodes must be 1 to 131072, pods 1 to 16777216, textBytes and tableBytes 0 or up to 1 GiB");
+	       "limits: nodes must be 1 to 131072, pods 1 to 1048575, textBytes and tableBytes 0 or up to 1 GiB");
 	create(FROND_BAD, NULL, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem + 8, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem, bytes - 1, &limits, "", "", "too small or not aligned to 16");
@@ -247,9 +247,9 @@ static void test_pod_put_refuses_what_a_pod_cannot_be(void)
 	put_pod(FROND_UNKNOWN, pod, 4, 1, none, none);
 	put_pod(FROND_UNKNOWN, pod, c->limits.nodes, 1, none, none);
 	put_pod(FROND_UNKNOWN, pod, FROND_NONE, 1, none, none);
-	put_pod(FROND_BAD, pod, 0, (1u << 16) + 1, none, none);
+	put_pod(FROND_BAD, pod, 0, FROND_POD_GPUS_MAX + 1, none, none);
 	unchanged(c);
-	put_pod(FROND_OK, pod, 0, 1u << 16, none, none);
+	put_pod(FROND_OK, pod, 0, FROND_POD_GPUS_MAX, none, none);
 	put_pod(FROND_OK, pod, 0, 0, none, (struct frond_span){10, 0});
 }
 
