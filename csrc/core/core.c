@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/core.h"
 
-#define TABLES_DEFAULT (25u << 16) /* one kind of 16-GPU node, and 255 kinds of 8-GPU nodes */
+#define TABLES_DEFAULT (17u << 16) /* one kind of 16-GPU node, and 127 kinds of 8-GPU nodes */
 
 void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits, uint64_t scratch)
 {

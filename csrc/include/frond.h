@@ -84,7 +84,7 @@ struct frond_limits {
 	uint32_t nodes;       /* slots 0 … nodes - 1 */
 	uint32_t pods;        /* pods that hold GPUs or reservations at one time */
 	uint32_t text_bytes;  /* names of nodes and domains, 2 bytes beside each; 0: 32 bytes a node and 64 KiB */
-	uint32_t table_bytes; /* for GPU-set tables; 0: room for one kind of 16-GPU node and 255 kinds of 8-GPU nodes */
+	uint32_t table_bytes; /* for GPU-set tables; 0: room for one kind of 16-GPU node and 127 kinds of 8-GPU nodes */
 };
 
 /* What the host needs to know of the args; the rest stays in the engine. Spans are of the text that args() fills. */

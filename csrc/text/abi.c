@@ -236,7 +236,7 @@ static int32_t check_node(const struct frond_engine *engine, const struct frond_
 	if (node->unhealthy_mask >> node->gpus != 0)
 		return complain(complaint, 0, "node %s: unhealthy GPUs %" PRIx32 " but it has %" PRIu32,
 				shown(name, node->name.len).text, node->unhealthy_mask, node->gpus);
-	if ((node->flags & ~(uint32_t)(FROND_NODE_CORDONED | FROND_NODE_DOWN)) != 0)
+	if ((node->flags & ~NODE_FLAGS) != 0)
 		return complain(complaint, 0, "node %s: flags must be a sum of %d and %d, got %" PRIu32,
 				shown(name, node->name.len).text, FROND_NODE_CORDONED, FROND_NODE_DOWN, node->flags);
 	if (!span_inside(node->model, in_len) ||
@@ -334,9 +334,9 @@ static int32_t abi_node_put(frond_engine *engine, const struct frond_node *node,
 	uint32_t uplink = tree_put(&engine->tree, node->slot, &entry, node->uplink_gbps);
 	core_node_put(&engine->core, node->slot,
 		      &(struct node){.gpus = (uint8_t)node->gpus,
-				     .topology = (uint16_t)topology,
+				     .topology = (uint8_t)topology,
 				     .unhealthy = (uint16_t)node->unhealthy_mask,
-				     .flags = (uint8_t)node->flags,
+				     .flags = node->flags & NODE_FLAGS,
 				     .uplink_gbps = uplink});
 	return FROND_OK;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/standing.h"
 
-const struct standing standing_nowhere = {.name = {FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE}};
+_Static_assert(sizeof(uint16_t) * LEVELS == sizeof(uint64_t), "the names of a saying are hashed as one number");
+
+const struct standing standing_nowhere = {.nodes = 0};
 
 void standings_layout(struct standings *standings, struct arena *arena, struct names *names, uint32_t nodes)
 {
@@ -20,12 +22,11 @@ void standings_layout(struct standings *standings, struct arena *arena, struct n
 	standings->fresh = 0;
 }
 
-static uint32_t *bucket_of(const struct standings *standings, const uint32_t name[LEVELS])
+static uint32_t *bucket_of(const struct standings *standings, const uint16_t name_up[LEVELS])
 {
-	uint64_t mixed = 0;
-	for (uint32_t level = 0; level < LEVELS; level++)
-		mixed = (mixed ^ name[level]) * 0x9e3779b97f4a7c15ull;
-	return &standings->bucket[mixed >> 32 & standings->bucket_mask];
+	uint64_t mixed;
+	memcpy(&mixed, name_up, sizeof mixed);
+	return &standings->bucket[mixed * 0x9e3779b97f4a7c15ull >> 32 & standings->bucket_mask];
 }
 
 /* Do nodes of this number say that? */
@@ -34,7 +35,7 @@ static bool says(const struct standings *standings, uint32_t id, const struct sa
 	if (id >= standings->fresh || standings->all[id].nodes == 0)
 		return false;
 	for (uint32_t level = 0; level < LEVELS; level++) {
-		uint32_t name = standings->all[id].name[level], len = 0;
+		uint32_t name = standing_name(&standings->all[id], level), len = 0;
 		if (name == FROND_NONE && said->len[level] == 0)
 			continue;
 		if (name == FROND_NONE || said->len[level] == 0)
@@ -46,26 +47,26 @@ static bool says(const struct standings *standings, uint32_t id, const struct sa
 	return true;
 }
 
-static void drop_names(struct standings *standings, const uint32_t name[LEVELS])
+static void drop_names(struct standings *standings, const uint16_t name_up[LEVELS])
 {
 	for (uint32_t level = 0; level < LEVELS; level++)
-		names_drop(standings->names, name[level]);
+		names_drop(standings->names, name_up[level] - 1u);
 }
 
 /* Names are held already, and stay so only for a number that is new. */
-static uint32_t enter(struct standings *standings, const uint32_t name[LEVELS])
+static uint32_t enter(struct standings *standings, const uint16_t name_up[LEVELS])
 {
-	uint32_t *home = bucket_of(standings, name), id = *home;
-	while (id != FROND_NONE && memcmp(standings->all[id].name, name, sizeof standings->all[id].name) != 0)
+	uint32_t *home = bucket_of(standings, name_up), id = *home;
+	while (id != FROND_NONE && memcmp(standings->all[id].name_up, name_up, sizeof standings->all[id].name_up) != 0)
 		id = standings->all[id].chain;
 	if (id != FROND_NONE) {
 		standings->all[id].nodes++;
-		drop_names(standings, name);
+		drop_names(standings, name_up);
 		return id;
 	}
 	id = standings->free_head != FROND_NONE ? standings->free_head : standings->fresh;
 	if (id == standings->cap) {
-		drop_names(standings, name);
+		drop_names(standings, name_up);
 		return STANDING_LOST;
 	}
 	if (id == standings->fresh)
@@ -73,7 +74,7 @@ static uint32_t enter(struct standings *standings, const uint32_t name[LEVELS])
 	else
 		standings->free_head = standings->all[id].chain;
 	standings->all[id] = (struct standing){.nodes = 1, .chain = *home};
-	memcpy(standings->all[id].name, name, sizeof standings->all[id].name);
+	memcpy(standings->all[id].name_up, name_up, sizeof standings->all[id].name_up);
 	*home = id;
 	return id;
 }
@@ -87,21 +88,20 @@ uint32_t standings_hold(struct standings *standings, const struct said *said, ui
 			standings->all[likely[i]].nodes++;
 			return standings->last = likely[i];
 		}
-	uint32_t name[LEVELS], levels = 0;
+	uint16_t name_up[LEVELS] = {0};
+	bool silent = true;
 	for (uint32_t level = 0; level < LEVELS; level++) {
-		name[level] = FROND_NONE;
 		if (said->len[level] == 0)
 			continue;
-		levels++;
-		name[level] = names_hold(standings->names, said->text[level], said->len[level]);
-		if (name[level] != FROND_NONE)
-			continue;
-		while (++level < LEVELS)
-			name[level] = FROND_NONE;
-		drop_names(standings, name);
-		return STANDING_LOST;
+		silent = false;
+		uint32_t name = names_hold(standings->names, said->text[level], said->len[level]);
+		if (name == FROND_NONE) {
+			drop_names(standings, name_up);
+			return STANDING_LOST;
+		}
+		name_up[level] = (uint16_t)(name + 1);
 	}
-	return levels == 0 ? STANDING_NONE : (standings->last = enter(standings, name));
+	return silent ? STANDING_NONE : (standings->last = enter(standings, name_up));
 }
 
 void standings_drop(struct standings *standings, uint32_t id)
@@ -112,11 +112,11 @@ void standings_drop(struct standings *standings, uint32_t id)
 	assert(standing->nodes > 0);
 	if (--standing->nodes > 0)
 		return;
-	uint32_t *link = bucket_of(standings, standing->name);
+	uint32_t *link = bucket_of(standings, standing->name_up);
 	while (*link != id)
 		link = &standings->all[*link].chain;
 	*link = standing->chain;
-	drop_names(standings, standing->name);
+	drop_names(standings, standing->name_up);
 	*standing = (struct standing){.chain = standings->free_head};
 	standings->free_head = id;
 }

@@ -13,9 +13,9 @@
 enum level { LEVEL_DOMAIN, LEVEL_LEAF, LEVEL_SPINE, LEVEL_CORE, LEVELS };
 
 struct standing {
-	uint32_t name[LEVELS]; /* ids; FROND_NONE: it does not say */
-	uint32_t nodes;        /* that say so; 0: this number is free */
-	uint32_t chain;        /* next of the hash bucket, or of the free list */
+	uint16_t name_up[LEVELS]; /* ids, stored one higher; 0: it does not say */
+	uint32_t nodes;           /* that say so; 0: this number is free */
+	uint32_t chain;           /* next of the hash bucket, or of the free list */
 };
 
 #define STANDING_NONE FROND_NONE       /* says nothing */
@@ -47,6 +47,12 @@ struct said { /* by labels; len 0: nothing */
 uint32_t standings_hold(struct standings *standings, const struct said *said, uint32_t before);
 /* One less; STANDING_NONE and STANDING_LOST are allowed. */
 void standings_drop(struct standings *standings, uint32_t id);
+
+/* FROND_NONE: it does not say. */
+static inline uint32_t standing_name(const struct standing *standing, enum level level)
+{
+	return standing->name_up[level] - 1u;
+}
 
 extern const struct standing standing_nowhere;
 

@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 
+_Static_assert(TREE_DOMAINS(FROND_NODES_MAX) < UINT16_MAX, "names in struct standing");
+
 static struct tree_node nowhere(void)
 {
 	return (struct tree_node){.name = FROND_NONE, .standing = STANDING_NONE};
@@ -111,8 +113,8 @@ static void let_go(struct tree *tree, const struct tree_node *node)
 {
 	const struct standing *standing = standing_of(&tree->standings, node->standing);
 	tree->slot_of[node->name] = FROND_NONE;
-	tree->with_domain -= standing->name[LEVEL_DOMAIN] != FROND_NONE;
-	tree->with_core -= standing->name[LEVEL_CORE] != FROND_NONE;
+	tree->with_domain -= standing_name(standing, LEVEL_DOMAIN) != FROND_NONE;
+	tree->with_core -= standing_name(standing, LEVEL_CORE) != FROND_NONE;
 	names_drop(tree->names, node->name);
 	standings_drop(&tree->standings, node->standing);
 }
@@ -125,8 +127,8 @@ uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node
 	if (mine->name != FROND_NONE)
 		let_go(tree, mine);
 	*mine = *node;
-	tree->with_domain += standing->name[LEVEL_DOMAIN] != FROND_NONE;
-	tree->with_core += standing->name[LEVEL_CORE] != FROND_NONE;
+	tree->with_domain += standing_name(standing, LEVEL_DOMAIN) != FROND_NONE;
+	tree->with_core += standing_name(standing, LEVEL_CORE) != FROND_NONE;
 	tree->slot_of[node->name] = slot;
 	uint32_t file = tree_file_node(tree, node->name);
 	return uplink_gbps == 0 && file != FROND_NONE ? tree->file_gbps[tree->file_node[file].speed] : uplink_gbps;
@@ -179,9 +181,10 @@ static bool slot_before(const void *context, uint32_t a, uint32_t b)
 	uint32_t in_file = tree_file_node(tree, node->name), other_in_file = tree_file_node(tree, other->name);
 	if (in_file != other_in_file)
 		return in_file < other_in_file;
-	int order = node->standing == other->standing ? 0
-						      : compare_some(tree, tree_standing(tree, a)->name[LEVEL_DOMAIN],
-								     tree_standing(tree, b)->name[LEVEL_DOMAIN]);
+	int order = node->standing == other->standing
+			    ? 0
+			    : compare_some(tree, standing_name(tree_standing(tree, a), LEVEL_DOMAIN),
+					   standing_name(tree_standing(tree, b), LEVEL_DOMAIN));
 	return (order != 0 ? order : compare_texts(tree->names, node->name, other->name)) < 0;
 }
 
@@ -253,7 +256,7 @@ static void place_by_labels(struct tree *tree, uint32_t slot)
 {
 	const struct tree_node *node = &tree->nodes[slot];
 	const struct standing *standing = tree_standing(tree, slot);
-	uint32_t leaf = standing->name[LEVEL_LEAF], spine = standing->name[LEVEL_SPINE];
+	uint32_t leaf = standing_name(standing, LEVEL_LEAF), spine = standing_name(standing, LEVEL_SPINE);
 	if (leaf == FROND_NONE) {
 		if (node->standing == STANDING_LOST)
 			report(tree, PROBLEM_NO_NAMES, FROND_NONE, node->name, FROND_NONE);
@@ -291,7 +294,7 @@ static void place_nodes(struct tree *tree, const struct node *nodes)
 		tree->parent[name] = tree->other[name] = tree->core_of[name] = FROND_NONE;
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
 		const struct standing *standing = tree_standing(tree, slot);
-		uint32_t leaf = standing->name[LEVEL_LEAF], spine = standing->name[LEVEL_SPINE];
+		uint32_t leaf = standing_name(standing, LEVEL_LEAF), spine = standing_name(standing, LEVEL_SPINE);
 		bool labelled = nodes[slot].present && leaf != FROND_NONE && spine != FROND_NONE;
 		if (labelled && tree_file_node(tree, tree->nodes[slot].name) == FROND_NONE)
 			note_parent(tree, leaf, spine);
@@ -402,7 +405,7 @@ static void find_cores(struct tree *tree, const struct node *nodes)
 		if (nodes[slot].present && tree->place_spine[slot] != FROND_NONE)
 			tree->core_of[tree->place_spine[slot]] = FROND_NONE;
 	for (uint32_t slot = 0; tree->with_core > 0 && slot < tree->cap; slot++) {
-		uint32_t spine = tree->place_spine[slot], core = tree_standing(tree, slot)->name[LEVEL_CORE];
+		uint32_t spine = tree->place_spine[slot], core = standing_name(tree_standing(tree, slot), LEVEL_CORE);
 		if (!nodes[slot].present || spine == FROND_NONE || core == FROND_NONE || !tree->two_levels ||
 		    tree_file_spine(tree, spine) != FROND_NONE)
 			continue;
@@ -412,7 +415,7 @@ static void find_cores(struct tree *tree, const struct node *nodes)
 	}
 	for (uint32_t slot = 0; tree->with_core > 0 && slot < tree->cap;
 	     slot++) { /* the lowest stays unless another node names another */
-		uint32_t spine = tree->place_spine[slot], core = tree_standing(tree, slot)->name[LEVEL_CORE];
+		uint32_t spine = tree->place_spine[slot], core = standing_name(tree_standing(tree, slot), LEVEL_CORE);
 		if (!nodes[slot].present || spine == FROND_NONE || core == FROND_NONE ||
 		    tree->core_of[spine] == FROND_NONE || tree->core_of[spine] == core)
 			continue;
@@ -447,7 +450,7 @@ static uint32_t open_leaves(struct tree *tree, struct fabric *fabric, uint32_t l
 /* What the node at a position says of its NVLink domain. */
 static uint32_t domain_label(const struct tree *tree, const struct fabric *fabric, uint32_t at)
 {
-	return tree_standing(tree, fabric->order[at])->name[LEVEL_DOMAIN];
+	return standing_name(tree_standing(tree, fabric->order[at]), LEVEL_DOMAIN);
 }
 
 /* Nodes of a leaf with one label are an NVLink domain. other[label] is the position of the last one that had it. */

@@ -110,7 +110,7 @@ static void test_masks_and_counts_of_nodes(void)
 	BREAK(NODE(counted).free, 4, "says 4 GPUs are free, it has 5");
 	BREAK(core->nodes[c->limits.nodes - 1].held, 1, "holds mask 1 but its owners hold 0");
 	BREAK(core->nodes[c->limits.nodes - 1].by_count, 1, "is gone but something is held there");
-	BREAK(NODE(reserved).present, false, "is on no node");
+	BREAK_BITS(NODE(reserved), present, false, "is on no node");
 }
 
 static void test_a_gpu_has_one_owner(void)
@@ -219,8 +219,8 @@ static void test_order_of_the_fabric(void)
 	BREAK(fabric->position[0], FROND_NONE, "position 0 and its node disagree");
 	BREAK(fabric->position[c->limits.nodes - 1], 0, "9 nodes are there, 9 are in the fabric");
 	BREAK(fabric->node_count, 8, "9 nodes are there, 8 are in the fabric");
-	BREAK(core->nodes[c->limits.nodes - 1].present, true, "10 nodes are there, 9 are in the fabric");
-	BREAK(core->nodes[slot_of(c, "node-8")].present, false, "position 7 and its node disagree");
+	BREAK_BITS(core->nodes[c->limits.nodes - 1], present, true, "10 nodes are there, 9 are in the fabric");
+	BREAK_BITS(core->nodes[slot_of(c, "node-8")], present, false, "position 7 and its node disagree");
 }
 
 static void test_leaves_and_spines_of_the_fabric(void)
@@ -264,7 +264,7 @@ static void test_sums_of_leaves_and_spines(void)
 static void test_nodes_that_say_something_else_than_their_leaf_has_counted(void)
 {
 	struct node *node = &core->nodes[slot_of(c, "node-8")]; /* cordoned, and otherwise free */
-	BREAK(node->flags, 0, "counts other GPUs than its nodes have");
+	BREAK_BITS(*node, flags, 0, "counts other GPUs than its nodes have");
 	BREAK(node->gpus, 7, "says 8 GPUs are free, it has 7");
 	BREAK(node->unhealthy, 1, "says 8 GPUs are free, it has 7");
 	BREAK(node->free, 7, "says 7 GPUs are free, it has 8");

@@ -19,11 +19,11 @@ void tearDown(void)
 	cluster_free(other);
 }
 
-static void test_an_engine_for_100000_nodes_and_pods_is_no_larger_than_it_was(void)
+static void test_an_engine_for_100000_nodes_and_pods_reserves_32_mb(void)
 {
 	const struct frond_limits limits = {.nodes = 100000, .pods = 100000};
 	abi = frond_abi_get();
-	TEST_ASSERT_LESS_THAN_UINT64(38300000, abi->size_of(&limits));
+	TEST_ASSERT_LESS_OR_EQUAL_UINT64(32000000, abi->size_of(&limits));
 }
 
 /* As many leaves as there is room for; a node more, in a leaf more, stays outside and is named. */
@@ -105,11 +105,11 @@ static void test_nodes_of_a_fabric_file_have_512_speeds_at_most(void)
 	}
 }
 
-/* One kind of 16-GPU node and 255 others of 8 GPUs. */
-static void test_there_are_tables_for_a_node_of_16_gpus_and_for_255_kinds_of_8(void)
+/* One kind of 16-GPU node and 127 others of 8 GPUs. */
+static void test_there_are_tables_for_a_node_of_16_gpus_and_for_127_kinds_of_8(void)
 {
 	engine_make(c, 4, 4, "", "");
-	for (uint32_t kind = 0; kind < 255; kind++) { /* the table of a node without GPUs is the first of all */
+	for (uint32_t kind = 0; kind < 128; kind++) { /* the table of a node without GPUs is the first of all */
 		struct frond_topology topology = {.gpus = kind == 0 ? 16 : 8};
 		topology.link_gbps[0][1] = topology.link_gbps[1][0] = (uint16_t)(kind + 1);
 		uint32_t id;
@@ -209,11 +209,11 @@ static void test_a_table_that_is_computed_again_says_the_same(void)
 int main(void)
 {
 	UNITY_BEGIN();
-	RUN_TEST(test_an_engine_for_100000_nodes_and_pods_is_no_larger_than_it_was);
+	RUN_TEST(test_an_engine_for_100000_nodes_and_pods_reserves_32_mb);
 	RUN_TEST(test_an_eighth_of_the_nodes_and_4096_may_be_leaves);
 	RUN_TEST(test_nodes_whose_leaf_has_no_room_for_a_name_are_scheduled_without_one);
 	RUN_TEST(test_nodes_of_a_fabric_file_have_512_speeds_at_most);
-	RUN_TEST(test_there_are_tables_for_a_node_of_16_gpus_and_for_255_kinds_of_8);
+	RUN_TEST(test_there_are_tables_for_a_node_of_16_gpus_and_for_127_kinds_of_8);
 	RUN_TEST(test_names_of_two_tables_move_together);
 	RUN_TEST(test_a_table_that_is_computed_again_says_the_same);
 	return UNITY_END();

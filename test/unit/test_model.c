@@ -689,7 +689,7 @@ static uint32_t said_names(void)
 	uint32_t once = 0, said = 0;
 	for (uint32_t id = 0; id < standings->fresh; id++)
 		for (uint32_t level = 0; level < LEVELS && standings->all[id].nodes > 0; level++)
-			if (standings->all[id].name[level] != FROND_NONE) {
+			if (standings->all[id].name_up[level] != 0) {
 				once++;
 				said += standings->all[id].nodes;
 			}
