@@ -182,7 +182,7 @@ static void slow_down(uint32_t gpus)
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++)
 		for (uint32_t at = fabric->leaf_start[leaf]; leaf % 3 == 0 && at < fabric->leaf_start[leaf + 1]; at++) {
 			struct node node = rig->core.nodes[at];
-			node.topology = (uint16_t)id;
+			node.topology = (uint8_t)id;
 			core_node_put(&rig->core, at, &node);
 		}
 	fabric_settle(fabric, rig->core.nodes);
