@@ -17,9 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
@@ -177,6 +179,9 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	c.ctx, c.first, c.recorder = ctx, handle, newRecorder(ctx, handle)
 	c.sources = newSources()
 	c.reader = workload.NewReader(c.args.Resources, c.sources.owners, c.sources.claims)
+	if utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
+		c.reader.LeaveNativeGroups()
+	}
 	c.mirror = mirror.New(c.engine, c.reader)
 	c.table = gangs.New(c.engine, c.args.PermitWait, c.now)
 
@@ -213,6 +218,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
 	go c.watchRoom(ctx)
 	go (&keeper{cluster: c, logger: logger}).run(ctx)
+	go c.runRecall(ctx, logger)
 	logger.Info("Engine ready", "megabytes", c.engine.Bytes()>>20, "gpuResources", c.args.Resources,
 		"fabricFile", c.args.FabricFile, "permitWait", c.args.PermitWait, "deviceLocks", c.lockNamespace)
 	return nil
