@@ -166,7 +166,9 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 	if class.Kind == workload.Unknown && next.node != "" && before != nil {
 		class.Gang = before.id // its owner cannot be found any more; a bound pod stays what it was
 	}
-	changed := first || m.node != next.node || m.gpus != class.GPUs || m.index != class.Index || m.active() != next.active() || !sameWishes(m.pod, pod)
+	rewritten := first || !sameWishes(m.pod, pod)
+	changed := first || m.node != next.node || m.gpus != class.GPUs || m.index != class.Index || m.active() != next.active() ||
+		rewritten && next.node == "" // the Binding writes to the pod, too
 	bound := m.node == "" && next.node != ""
 	if before != nil {
 		before.tally(m, -1)
@@ -185,6 +187,9 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 		return rejected
 	}
 	g := t.join(m, class.Gang)
+	if rewritten {
+		g.ranked = nil
+	}
 	changed = t.sized(g, m, class.Size) || changed
 	if before != g || changed {
 		rejected = append(rejected, t.changed(g, m, bound)...)
@@ -522,7 +527,10 @@ func (t *Table) poke(g *gang) {
 // wakeLead wakes the lead for the present state of the gang.
 func (t *Table) wakeLead(g *gang) {
 	g.woken = g.changed
-	if lead := t.lead(g); lead != nil && g.plan == nil {
+	if g.plan != nil || g.bound == g.active {
+		return
+	}
+	if lead := t.lead(g); lead != nil {
 		t.wake(lead.pod)
 	}
 }

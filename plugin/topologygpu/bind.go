@@ -147,8 +147,18 @@ func (p *Plugin) version(pod *v1.Pod) string {
 	return known.ResourceVersion
 }
 
+// bindWidth is how many Bindings are on their way at once. A connection to the API server carries 250 requests; a gang whose
+// members come all together would open one more for each beyond that, and spend more on handshakes than on Bindings.
+const bindWidth = 100
+
 // send goes the way that DefaultBinder goes.
 func (p *Plugin) send(ctx context.Context, binding *v1.Binding) error {
+	select {
+	case p.binding <- struct{}{}:
+		defer func() { <-p.binding }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if cacher := p.handle.APICacher(); cacher != nil {
 		finished, err := cacher.BindPod(binding)
 		if err != nil {

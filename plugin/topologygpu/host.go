@@ -70,6 +70,7 @@ type cluster struct {
 	caughtUp atomic.Bool
 	seenAll  atomic.Pointer[time.Time] // since when everything that was there at the start is known
 	freed    chan bool                 // room may have appeared; true: GPUs or a node
+	binding  chan struct{}             // Bindings on their way
 }
 
 // Factory makes the plugin for a profile. An error stops the start of the scheduler; it is one sentence.
@@ -161,7 +162,7 @@ func open(raw []byte, how ...shim.Option) (*cluster, error) {
 		}
 		return nil, err
 	}
-	shared := &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64), leading: func() bool { return true }}
+	shared := &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64), binding: make(chan struct{}, bindWidth), leading: func() bool { return true }}
 	if peek.DeviceLocks.Enabled == nil || *peek.DeviceLocks.Enabled {
 		shared.lockNamespace = cmp.Or(peek.DeviceLocks.Namespace, locks.DefaultNamespace)
 	}
