@@ -55,7 +55,7 @@ func main(m *testing.M, alone bool, use func(*Lab)) {
 }
 
 func run(m *testing.M, alone bool, use func(*Lab)) (int, error) {
-	lab, err := up(strconv.Itoa(os.Getpid()), ClusterLine)
+	lab, err := up(strconv.Itoa(os.Getpid()), "--cluster", ClusterLine)
 	if err != nil {
 		return 1, err
 	}
@@ -74,7 +74,18 @@ func run(m *testing.M, alone bool, use func(*Lab)) (int, error) {
 // Start gives a test a lab of its own with another cluster, until the test ends. Its own scheduler is paused.
 func Start(t testing.TB, cluster string) *Lab {
 	t.Helper()
-	lab, err := up(fmt.Sprintf("%d-%s", os.Getpid(), t.Name()), cluster)
+	return start(t, "--cluster", cluster)
+}
+
+// StartFabric is Start with a cluster that a fabric file describes.
+func StartFabric(t testing.TB, file string) *Lab {
+	t.Helper()
+	return start(t, "--fabric", file)
+}
+
+func start(t testing.TB, how, cluster string) *Lab {
+	t.Helper()
+	lab, err := up(fmt.Sprintf("%d-%s", os.Getpid(), t.Name()), how, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,13 +98,13 @@ func Start(t testing.TB, cluster string) *Lab {
 	return lab
 }
 
-func up(name, cluster string) (*Lab, error) {
+func up(name, how, cluster string) (*Lab, error) {
 	root, err := filepath.Abs("../..") // of test/PACKAGE, where go test runs us
 	if err != nil {
 		return nil, err
 	}
 	lab := &Lab{Root: root, Dir: filepath.Join(root, "build", "labs", name)}
-	if out, err := lab.command("up", "--cluster", cluster, "--with-parent", strconv.Itoa(os.Getpid())).CombinedOutput(); err != nil {
+	if out, err := lab.command("up", how, cluster, "--with-parent", strconv.Itoa(os.Getpid())).CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("lab up: %w\n%s", err, out), os.RemoveAll(lab.Dir))
 	}
 	if lab.Config, err = clientcmd.BuildConfigFromFlags("", lab.Kubeconfig()); err == nil {

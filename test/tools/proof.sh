@@ -85,7 +85,7 @@ piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -time
 faults() {
 	piece "$1" env FROND_FULL=1 FROND_SEED="$3" go test -v -count=1 -timeout 60m -run "$2" ./test/faults
 }
-for point in planned reserved permitted lock-first lock-half lock-last bind-first bind-half bind-last-but-one bind-last status-write unreserve lease-lost; do
+for point in planned reserved permitted gang-locked lock-first lock-half lock-last bind-first bind-half bind-last-but-one bind-last status-write unreserve lease-lost; do
 	faults "crash-$point" "TestCrashMatrix/^$point\$" "$seed"
 done
 for kind in drop-reply conflict too-many error delay cut-watches all; do
