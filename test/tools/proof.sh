@@ -134,7 +134,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | same bytes with gcc and clang, -O0 and -O3 | all cases and 1,000 instances | $(last compilers) |
 | libFuzzer, $fuzz_seconds seconds a target, address and undefined-behaviour sanitizers | $(ls test/fuzz/fuzz_*.c | wc -l) targets | $(sum fuzz-) |
 | interleaved gangs on a full cluster of 48 nodes, watched over the API | 200 gangs | $watched |
-| scheduler killed at 13 steps × gangs of 4, 16 and 64 × 3 seeds, healed in 30 s | 117 runs | $(runs crash- 3) passed |
+| scheduler killed at 14 steps × gangs of 4, 16 and 64 × 3 seeds, healed in 30 s | 126 runs | $(runs crash- 3) passed |
 | gangs while the API server loses replies, answers 409, 429, 500, is slow, cuts watches | 500 a kind, 7 kinds | $(runs api- 1) kinds passed |
 | the leader is paused for 20 s and wakes up | 50 rounds | $(($(runs leaders- 0) * 10)) passed |
 | gangs of 60 % of the cluster, interleaved | 50 | $([ "$(runs sixty 0)" = 1 ] && echo all ran) |
