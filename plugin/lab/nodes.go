@@ -41,6 +41,8 @@ type FabricNode struct {
 	UnhealthyGPUs []int             `json:"unhealthyGpus"`
 	Cordoned      bool              `json:"cordoned"`
 	Labels        map[string]string `json:"labels"`
+	Machine       string            `json:"machine,omitempty"` // the kind that it stands for (machines.go)
+	Agent         bool              `json:"agent,omitempty"`   // a frond-agent runs for it
 }
 
 // parseFabric reads the engine's answer.
