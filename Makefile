@@ -211,8 +211,9 @@ coverage: deps ## line coverage of csrc/core, csrc/text and csrc/probe; fails un
 mutants: deps ## 200 random small mutations of the core, one at a time: how many do the tests notice?
 	@test/tools/mutants.sh 200
 
-bench: build ## the engine in time, as a ratio to a memory scan, and in instructions; the plugin against upstream
+bench: build fakes ## the engine in time, as a ratio to a memory scan, and in instructions; an idle agent; the plugin against upstream
 	@test/tools/bench.sh
+	@test/agent/idle.py bin/frond-agent 60
 	@test/tools/step.sh "bench of the plugin" go test -count=1 -timeout 30m -run '^$$' -bench . -benchtime 1x ./test/bench
 
 format: ## clang-format and gofmt over our sources

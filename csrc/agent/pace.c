@@ -26,7 +26,10 @@ int64_t pace_wait_ms(const struct pace *pace, bool changed, int64_t now_ms)
 void pace_wrote(struct pace *pace, int64_t now_ms)
 {
 	pace->failures = 0;
-	pace->not_before_ms = now_ms + PACE_GAP_MS;
+	pace->spent_ms = (pace->spent_ms > now_ms ? pace->spent_ms : now_ms) + PACE_GAP_MS;
+	pace->not_before_ms = pace->spent_ms - (PACE_BURST - 1) * PACE_GAP_MS;
+	if (pace->not_before_ms < now_ms + PACE_LEAST_MS)
+		pace->not_before_ms = now_ms + PACE_LEAST_MS;
 	/* Earlier, never later: whoever waits for a heartbeat counts on the time that was promised. */
 	pace->beat_at_ms = now_ms + pace->heartbeat_ms - rolled(pace, pace->heartbeat_ms / 10);
 }

@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PACE_GAP_MS       1000  /* between two writes: a GPU that flickers must not become a flood */
+#define PACE_GAP_MS       1000 /* between two writes in the long run: a GPU that flickers must not become a flood */
+#define PACE_BURST        3  /* writes may come at once after a quiet time: a second GPU dies while the first is told */
+#define PACE_LEAST_MS     50 /* between any two */
 #define PACE_BACKOFF_MS   1000  /* after the first failure; doubles */
 #define PACE_BACKOFF_MAX  30000 /* so that a report is fresh again soon after an outage */
 #define PACE_OBEYED_MAX_S 300   /* of what the server asks for in Retry-After */
@@ -21,6 +23,7 @@ struct pace {
 	uint64_t dice;
 	int64_t beat_at_ms;    /* the next heartbeat */
 	int64_t not_before_ms; /* no request earlier */
+	int64_t spent_ms;      /* until when the writes so far use up the long run */
 	uint32_t failures;     /* since the last success */
 };
 

@@ -197,6 +197,9 @@ func (n *FabricNode) become(status map[string]any) error {
 		if n.Model == "" {
 			n.Model = strings.ReplaceAll(device.Model, " ", "-")
 		}
+		if device.Clique != "" {
+			n.Labels = map[string]string{cliqueLabel: device.Clique} // a one-line cluster has no labels of its own
+		}
 		if device.Health != apis.Healthy {
 			n.UnhealthyGPUs = append(n.UnhealthyGPUs, int(device.Index))
 		}

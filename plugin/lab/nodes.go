@@ -24,6 +24,7 @@ const (
 	labNamespace        = "frond-lab" // placeholder pods of GPUs that the fabric says are in use
 	leafLabel           = "fabric.topograph.run/tier-0"
 	spineLabel          = "fabric.topograph.run/tier-1"
+	cliqueLabel         = "nvidia.com/gpu.clique"
 	nvidiaResource      = "nvidia.com/gpu"
 	amdResource         = "amd.com/gpu"
 	nodeWriters         = 16

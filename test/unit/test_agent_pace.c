@@ -36,12 +36,26 @@ static void a_heartbeat_comes_a_little_early_and_never_late(void)
 	TEST_ASSERT_TRUE(differ);
 }
 
-static void a_change_waits_only_for_the_gap(void)
+static void changes_come_at_once_until_there_are_too_many(void)
 {
-	pace_wrote(&pace, 5000);
-	TEST_ASSERT_EQUAL(PACE_GAP_MS, pace_wait_ms(&pace, true, 5000));
-	TEST_ASSERT_EQUAL(1, pace_wait_ms(&pace, true, 5000 + PACE_GAP_MS - 1));
-	TEST_ASSERT_EQUAL(0, pace_wait_ms(&pace, true, 5000 + PACE_GAP_MS));
+	int64_t now = 5000;
+	for (uint32_t i = 1; i < PACE_BURST; i++) {
+		pace_wrote(&pace, now);
+		TEST_ASSERT_EQUAL(PACE_LEAST_MS, pace_wait_ms(&pace, true, now));
+		now += PACE_LEAST_MS;
+	}
+	pace_wrote(&pace, now);
+	TEST_ASSERT_EQUAL(5000 + PACE_GAP_MS, now + pace_wait_ms(&pace, true, now));
+}
+
+static void in_the_long_run_there_is_a_write_a_gap(void)
+{
+	int64_t now = 5000;
+	for (uint32_t i = 0; i < 100; i++) {
+		now += pace_wait_ms(&pace, true, now);
+		pace_wrote(&pace, now);
+	}
+	TEST_ASSERT_EQUAL(5000 + (100 - PACE_BURST) * PACE_GAP_MS, now);
 }
 
 static void failures_wait_twice_as_long_each_up_to_a_limit(void)
@@ -86,7 +100,8 @@ int main(void)
 	UNITY_BEGIN();
 	RUN_TEST(the_first_write_is_due_at_once);
 	RUN_TEST(a_heartbeat_comes_a_little_early_and_never_late);
-	RUN_TEST(a_change_waits_only_for_the_gap);
+	RUN_TEST(changes_come_at_once_until_there_are_too_many);
+	RUN_TEST(in_the_long_run_there_is_a_write_a_gap);
 	RUN_TEST(failures_wait_twice_as_long_each_up_to_a_limit);
 	RUN_TEST(the_server_may_ask_for_more_but_not_for_ever);
 	RUN_TEST(agents_that_fail_together_do_not_come_back_together);
