@@ -62,3 +62,9 @@ const (
 	Unhealthy     Health = "Unhealthy"
 	HealthUnknown Health = "Unknown"
 )
+
+// Conditions of a GpuNodeStatus, written by the scheduler.
+const (
+	ConditionAccepted = "Accepted" // the report is believed
+	ConditionFresh    = "Fresh"    // its agent is alive
+)

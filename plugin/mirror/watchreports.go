@@ -79,6 +79,7 @@ func (w *watcher) reportSet(object any) {
 	switch {
 	case reading.err == nil:
 		if w.mirror.SetReport(reading.report) {
+			w.observer.NodeChanged(reading.Name) // a GPU that a gang counts on may be dead by now
 			w.observer.Freed(true)
 		}
 	case !errors.Is(reading.err, nodereport.ErrEmpty):
@@ -95,10 +96,10 @@ func (w *watcher) reportDeleted(object any) {
 }
 
 // reportsPause is how often silent agents are looked for.
-const reportsPause = 10 * time.Second
+const reportsPause = 500 * time.Millisecond
 
-// RunReports tells of agents that fall silent, until the context ends.
-func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer Observer) {
+// RunReports acts on agents that fall silent, until the context ends. checked is called after each look.
+func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer Observer, checked func()) {
 	ticker := time.NewTicker(reportsPause)
 	defer ticker.Stop()
 	for {
@@ -106,8 +107,15 @@ func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer 
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			m.CheckReports(now())
+			changed, freed := m.CheckReports(now())
+			for _, name := range changed {
+				observer.NodeChanged(name)
+			}
+			if freed {
+				observer.Freed(true)
+			}
 			m.Tell(observer)
+			checked()
 		}
 	}
 }

@@ -182,7 +182,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 
 	core := handle.SharedInformerFactory().Core().V1()
 	observer := &observer{cluster: c, logger: logger}
-	settled, runReports, err := c.prepareReports(logger, handle)
+	writer, settled, runReports, err := c.prepareReports(logger, handle)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	if err != nil {
 		return err
 	}
-	reported, err := observer.watchReports(ctx, handle.KubeConfig())
+	reported, err := observer.watchReports(ctx, handle.KubeConfig(), writer)
 	if err != nil {
 		return err
 	}
