@@ -200,7 +200,7 @@ func (n *FabricNode) become(status map[string]any) error {
 		if device.Clique != "" {
 			n.Labels = map[string]string{cliqueLabel: device.Clique} // a one-line cluster has no labels of its own
 		}
-		if device.Health != apis.Healthy {
+		if device.Health != apis.Healthy || len(device.MIG) > 0 { // slices are another resource
 			n.UnhealthyGPUs = append(n.UnhealthyGPUs, int(device.Index))
 		}
 	}

@@ -146,9 +146,9 @@ func (m *Mirror) compose(name string, n *node) shim.Node {
 
 // CheckReports looks for agents that have fallen silent. What they said last stays; somebody is told, once. A node whose
 // agent is silent takes no new pods, as if it were cordoned: what happens to its GPUs now nobody would hear. But when most
-// agents are silent, it is not the nodes that are ill: then none is held back. changed are nodes on which what was planned
-// may not hold any more, freed says that one takes pods again.
-func (m *Mirror) CheckReports(now time.Time) (changed []string, freed bool) {
+// agents are silent, it is not the nodes that are ill: then none is held back. changed are the nodes that take pods no
+// more, or again.
+func (m *Mirror) CheckReports(now time.Time) (changed []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	silent, all := 0, 0
@@ -174,11 +174,10 @@ func (m *Mirror) CheckReports(now time.Time) (changed []string, freed bool) {
 			r.held = held
 			if m.reportChanged(name) {
 				changed = append(changed, name)
-				freed = freed || !held
 			}
 		}
 	}
-	return changed, freed
+	return changed
 }
 
 // Verdict is what is thought of a node's report. Sentences are empty when all is well.

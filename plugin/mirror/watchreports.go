@@ -79,8 +79,7 @@ func (w *watcher) reportSet(object any) {
 	switch {
 	case reading.err == nil:
 		if w.mirror.SetReport(reading.report) {
-			w.observer.NodeChanged(reading.Name) // a GPU that a gang counts on may be dead by now
-			w.observer.Freed(true)
+			w.observer.ReportChanged(reading.Name)
 		}
 	case !errors.Is(reading.err, nodereport.ErrEmpty):
 		w.logger.V(2).Info("Report refused", "node", reading.Name, "err", reading.err)
@@ -91,7 +90,7 @@ func (w *watcher) reportSet(object any) {
 
 func (w *watcher) reportDeleted(object any) {
 	if reading, ok := last[*reading](object); ok && w.mirror.DropReport(reading.Name) {
-		w.observer.Freed(true)
+		w.observer.ReportChanged(reading.Name)
 	}
 }
 
@@ -107,12 +106,8 @@ func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer 
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			changed, freed := m.CheckReports(now())
-			for _, name := range changed {
-				observer.NodeChanged(name)
-			}
-			if freed {
-				observer.Freed(true)
+			for _, name := range m.CheckReports(now()) {
+				observer.ReportChanged(name)
 			}
 			m.Tell(observer)
 			checked()

@@ -58,16 +58,17 @@ type cluster struct {
 	report        *reporter
 	ended         *endedPods // nil in tests that tell of them themselves
 
-	ctx      context.Context // of the scheduler: ends all that we have started
-	first    fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
-	recorder record.EventRecorder
-	told     sync.Map // lead of a gang → the sentence that it was told last
-	profiles sync.Map // scheduler names that use the plugin
-	alarms   sync.Map // single pods that are woken when their topology-wait ends
-	synced   func() bool
-	caughtUp atomic.Bool
-	seenAll  atomic.Pointer[time.Time] // since when everything that was there at the start is known
-	freed    chan bool                 // room may have appeared; true: GPUs or a node
+	ctx            context.Context // of the scheduler: ends all that we have started
+	first          fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
+	recorder       record.EventRecorder
+	told           sync.Map // lead of a gang → the sentence that it was told last
+	profiles       sync.Map // scheduler names that use the plugin
+	alarms         sync.Map // single pods that are woken when their topology-wait ends
+	synced         func() bool
+	caughtUp       atomic.Bool
+	reportsChanged atomic.Bool               // since single pods were last woken
+	seenAll        atomic.Pointer[time.Time] // since when everything that was there at the start is known
+	freed          chan bool                 // room may have appeared; true: GPUs or a node
 }
 
 // Factory makes the plugin for a profile. An error stops the start of the scheduler; it is one sentence.

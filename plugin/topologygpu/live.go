@@ -63,10 +63,16 @@ func (c *cluster) configure(logger klog.Logger, spec []byte) error {
 		return nil // nothing has been decided yet
 	}
 	c.roomAppeared(true)
+	c.wakeSingle(logger)
+	return nil
+}
+
+// wakeSingle wakes pods in no gang that wait. For gangs the table does it, for events that it knows the scheduler's queue.
+func (c *cluster) wakeSingle(logger klog.Logger) {
 	pods, err := c.first.SharedInformerFactory().Core().V1().Pods().Lister().List(labels.Everything())
 	if err != nil {
-		logger.Error(err, "Pods that wait are not woken for the new configuration")
-		return nil
+		logger.Error(err, "Pods that wait are not woken")
+		return
 	}
 	var waiting []*v1.Pod
 	for _, pod := range pods {
@@ -78,5 +84,4 @@ func (c *cluster) configure(logger klog.Logger, spec []byte) error {
 	if len(waiting) > 0 {
 		(&waker{cluster: c, logger: logger}).Activate(waiting)
 	}
-	return nil
 }

@@ -51,7 +51,12 @@ func (o *observer) watchReports(ctx context.Context, config *rest.Config, out *s
 	}
 	told := &toldReports{out: out, leading: o.leading, before: map[string]mirror.Verdict{}}
 	go informer.RunWithContext(ctx)
-	go o.mirror.RunReports(ctx, o.now, o, func() { told.tell(o.mirror.Verdicts()) })
+	go o.mirror.RunReports(ctx, o.now, o, func() {
+		told.tell(o.mirror.Verdicts())
+		if o.caughtUp.Load() && o.reportsChanged.Swap(false) {
+			o.wakeSingle(o.logger)
+		}
+	})
 	return synced, nil
 }
 
