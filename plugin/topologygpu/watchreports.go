@@ -63,7 +63,7 @@ func (o *observer) watchReports(ctx context.Context, config *rest.Config, out *s
 // toldReports writes verdicts into the conditions of reports, each when it changes. Only the leader writes; one that has just
 // become it tells all of them, because nobody knows what the one before it still managed to write.
 type toldReports struct {
-	out     *status.Writer
+	out     interface{ Report(status.ReportState) }
 	leading func() bool
 	before  map[string]mirror.Verdict
 }
