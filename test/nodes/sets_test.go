@@ -143,6 +143,28 @@ func TestPodsGetTheBestGPUs(t *testing.T) {
 	}
 }
 
+// Nodes without an agent are reported by the lab, as the probe finds their machines, and their heartbeats go on.
+func TestTheLabSpeaksForOtherNodes(t *testing.T) {
+	for i := firstOfLab; i < len(kinds); i++ {
+		node := nodeName(i)
+		first := report(t, node)
+		checkReport(t, node, readMachine(t, node))
+		if device(first, 0).ID == device(report(t, nodeName(slices.Index(kinds, kinds[i]))), 0).ID {
+			t.Errorf("%s has the UUIDs of another node", node)
+		}
+		harness.Eventually(t, 40*time.Second, func(context.Context) error {
+			if now := report(t, node); !now.Heartbeat.After(first.Heartbeat.Time) || len(now.Devices) != len(first.Devices) {
+				return errNotYet
+			}
+			return nil
+		})
+	}
+	list, err := objects.Resource(apis.GpuNodeStatuses).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) > len(kinds) {
+		t.Errorf("%d reports of %d machines, %v", len(list.Items), len(kinds), err)
+	}
+}
+
 type held struct {
 	pod  *corev1.Pod
 	gpus []int
