@@ -170,7 +170,7 @@ func (m *Mirror) CheckReports(now time.Time) (changed []string) {
 	hold := 2*silent <= all
 	for _, name := range slices.Sorted(maps.Keys(m.reports)) {
 		r := m.reports[name]
-		if held := hold && r.stale != ""; held != r.held {
+		if held := hold && r.stale != "" && r.used != nil; held != r.held {
 			r.held = held
 			if m.reportChanged(name) {
 				changed = append(changed, name)
