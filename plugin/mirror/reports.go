@@ -168,16 +168,14 @@ func (m *Mirror) CheckReports(now time.Time) (changed []string) {
 		}
 	}
 	hold := 2*silent <= all
-	for _, name := range slices.Sorted(maps.Keys(m.reports)) {
-		r := m.reports[name]
+	for name, r := range m.reports {
 		if held := hold && r.stale != "" && r.used != nil; held != r.held {
 			r.held = held
-			if m.reportChanged(name) {
-				changed = append(changed, name)
-			}
+			changed = append(changed, name)
 		}
 	}
-	return changed
+	slices.Sort(changed)
+	return slices.DeleteFunc(changed, func(name string) bool { return !m.reportChanged(name) })
 }
 
 // Verdict is what is thought of a node's report. Sentences are empty when all is well.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/frond-scheduler/frond/plugin/apis"
 	"github.com/frond-scheduler/frond/test/harness"
+	referee "github.com/frond-scheduler/frond/test/judge"
 )
 
 func seed(t *testing.T) uint64 {
@@ -131,16 +132,47 @@ func remove(t *testing.T, ns, node string, pods ...*corev1.Pod) {
 	time.Sleep(50 * time.Millisecond) // a watch is not instant
 }
 
-// Every machine, every size: alone on the node, and beside what others hold.
+// Every machine, every size: alone on the node, and beside what others hold. The judge watches that no GPU is given twice,
+// that all belong to their nodes, and that locks and pods agree.
 func TestPodsGetTheBestGPUs(t *testing.T) {
 	start := seed(t)
 	t.Logf("seed %d", start)
-	for i, kind := range kinds[:10] {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			placeOn(t, nodeName(i), rand.New(rand.NewPCG(start, uint64(i))))
-		})
+	watching, err := referee.Watch(t.Context(), lab.Client, referee.Rules{Profiles: []string{harness.Profile}, Locks: true, Devices: devices(t)})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Run("on", func(t *testing.T) {
+		for i, kind := range kinds[:10] {
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
+				placeOn(t, nodeName(i), rand.New(rand.NewPCG(start, uint64(i))))
+			})
+		}
+	})
+	for _, violation := range watching.Verdict(30 * time.Second) {
+		t.Error(violation)
+	}
+	t.Logf("the judge saw %d changes", watching.Events())
+}
+
+// devices are the ids that each node has, as they are reported.
+func devices(t *testing.T) func(node string) []string {
+	t.Helper()
+	list, err := objects.Resource(apis.GpuNodeStatuses).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string][]string{}
+	for i := range list.Items {
+		status, err := apis.Status[apis.NodeReport](&list.Items[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range status.Devices {
+			ids[list.Items[i].GetName()] = append(ids[list.Items[i].GetName()], d.ID)
+		}
+	}
+	return func(node string) []string { return ids[node] }
 }
 
 // Nodes without an agent are reported by the lab, as the probe finds their machines, and their heartbeats go on.

@@ -153,6 +153,24 @@ static void test_a_machine_becomes_its_object(void)
 	proc_remove(pids, COUNT(pids));
 }
 
+static void test_what_only_the_driver_can_tell_once_is_marked(void)
+{
+	rig_start("dgx-h100", "lost 3\nxid 5 79\nxid 6 31");
+	probe_read(probe, PROBE_ALL, &report);
+	status_from(&report, HEARTBEAT, &status);
+	for (uint32_t i = 0; i < 8; i++) {
+		TEST_ASSERT_EQUAL(i == 3, status_nameless(&status.devices[i]));
+		TEST_ASSERT_EQUAL(i == 5, status_by_xid(&status.devices[i]));
+	}
+	status_reason_set(&status.devices[0], "gr\xc3\xbc\n");
+	TEST_ASSERT_EQUAL_STRING("gr???", status.devices[0].reason);
+	char longer[200];
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	status_reason_set(&status.devices[0], longer);
+	TEST_ASSERT_EQUAL(STATUS_REASON_MAX, strlen(status.devices[0].reason));
+}
+
 static void test_links_and_slices_are_written(void)
 {
 	rig_start("dgx-1v", "");
@@ -433,6 +451,7 @@ int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(test_a_machine_becomes_its_object);
+	RUN_TEST(test_what_only_the_driver_can_tell_once_is_marked);
 	RUN_TEST(test_links_and_slices_are_written);
 	RUN_TEST(test_a_node_without_a_driver_has_no_devices);
 	RUN_TEST(test_every_field_is_read);
