@@ -165,7 +165,12 @@ static enum agent_request request_next(const struct agent *agent)
 
 static int64_t request_wait_ms(const struct agent *agent, int64_t now_ms)
 {
-	return pace_wait_ms(&agent->pace, !agent->recalled || picture_changed(&agent->picture), now_ms);
+	enum pace_news news = PACE_NO_NEWS;
+	if (!agent->recalled || picture_worse(&agent->picture))
+		news = PACE_BAD_NEWS;
+	else if (picture_changed(&agent->picture))
+		news = PACE_NEWS;
+	return pace_wait_ms(&agent->pace, news, now_ms);
 }
 
 static void request_begin(struct agent *agent, enum agent_request what, int64_t now_ms)

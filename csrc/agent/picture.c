@@ -7,6 +7,7 @@
 #include <string.h>
 
 static bool same(const struct status *a, const struct status *b);
+static void compare(struct picture *picture);
 static void recall(struct picture *picture);
 static void use_take(struct picture_use *use, const struct status_device *device);
 static int64_t rounded(int64_t value, int64_t step, int64_t most);
@@ -36,7 +37,7 @@ void picture_take(struct picture *picture, const struct probe_report *report)
 		device->utilization = picture->use[i].percent;
 		device->memory_used_mib = picture->use[i].said_mib;
 	}
-	picture->news = !same(&picture->now, &picture->written);
+	compare(picture);
 }
 
 void picture_end(struct picture *picture)
@@ -68,12 +69,17 @@ void picture_doubt(struct picture *picture, const char *why)
 			picture->now.devices[i].health = PROBE_HEALTH_UNKNOWN;
 			status_reason_set(&picture->now.devices[i], why);
 		}
-	picture->news = !same(&picture->now, &picture->written);
+	compare(picture);
 }
 
 bool picture_changed(const struct picture *picture)
 {
 	return picture->good && (picture->news || !picture->confirmed);
+}
+
+bool picture_worse(const struct picture *picture)
+{
+	return picture->good && picture->news && picture->worse;
 }
 
 void picture_write(struct picture *picture)
@@ -95,6 +101,27 @@ void picture_write(struct picture *picture)
 void picture_wrote(struct picture *picture, bool accepted)
 {
 	picture->confirmed = accepted;
+}
+
+static uint32_t gbps_to(const struct status_device *device, uint32_t peer)
+{
+	for (uint32_t i = 0; i < device->link_count; i++)
+		if (device->links[i].peer == peer)
+			return device->links[i].gbps;
+	return 0;
+}
+
+static void compare(struct picture *picture)
+{
+	const struct status *now = &picture->now, *written = &picture->written;
+	picture->news = !same(now, written);
+	picture->worse = now->device_count < written->device_count;
+	for (uint32_t i = 0; picture->news && i < now->device_count && i < written->device_count; i++) {
+		const struct status_device *x = &now->devices[i], *y = &written->devices[i];
+		picture->worse |= x->health != PROBE_HEALTHY && y->health == PROBE_HEALTHY;
+		for (uint32_t k = 0; k < y->link_count; k++)
+			picture->worse |= gbps_to(x, y->links[k].peer) < y->links[k].gbps;
+	}
 }
 
 /* The same machine: as many GPUs, and each whose name is known is the one that was there. */

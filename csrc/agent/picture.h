@@ -27,9 +27,10 @@ struct picture_use { /* of one device */
 };
 
 struct picture {
-	bool good;      /* there was a good report */
-	bool doubted;   /* the last attempt had no answer */
-	bool news;      /* `now` differs from `written` */
+	bool good;    /* there was a good report */
+	bool doubted; /* the last attempt had no answer */
+	bool news;    /* `now` differs from `written` */
+	bool worse;   /* and in a way that should keep somebody away: a GPU is not healthy any more, a link is slower */
 	bool confirmed; /* the API server has `written` */
 	struct picture_use use[PROBE_GPUS_MAX];
 	struct status now, written; /* both without a heartbeat */
@@ -48,8 +49,9 @@ void picture_take(struct picture *picture, const struct probe_report *report);
 /* Nobody could be asked, and why: a hang. picture_take() does the same with a report that is not PROBE_OK. */
 void picture_doubt(struct picture *picture, const char *why);
 
-/* Is there something that the API server does not have? */
+/* Is there something that the API server does not have? Something bad? */
 bool picture_changed(const struct picture *picture);
+bool picture_worse(const struct picture *picture);
 
 /* A write begins: use is said as it is now, since it costs nothing then. The status for it: picture->written. */
 void picture_write(struct picture *picture);

@@ -194,6 +194,38 @@ static void another_machine_has_nothing_of_the_one_before(void)
 	TEST_ASSERT_NULL(picture.recalled);
 }
 
+static void bad_news_is_told_from_good(void)
+{
+	report.pairs[0][1].gbps = report.pairs[1][0].gbps = 50;
+	taken();
+	accepted();
+	TEST_ASSERT_FALSE(picture_worse(&picture));
+	report.pairs[0][1].gbps = report.pairs[1][0].gbps = 25;
+	taken();
+	TEST_ASSERT_TRUE(picture_worse(&picture));
+	accepted();
+	TEST_ASSERT_FALSE(picture_worse(&picture));
+	report.pairs[0][1].gbps = report.pairs[1][0].gbps = 50;
+	taken();
+	TEST_ASSERT_TRUE(picture_changed(&picture));
+	TEST_ASSERT_FALSE(picture_worse(&picture));
+	accepted();
+	report.gpus[1].health = PROBE_HEALTH_UNKNOWN;
+	taken();
+	TEST_ASSERT_TRUE(picture_worse(&picture));
+	accepted();
+	report.gpus[1].health = PROBE_HEALTHY;
+	taken();
+	TEST_ASSERT_FALSE(picture_worse(&picture));
+	accepted();
+	picture_doubt(&picture, "it hangs");
+	TEST_ASSERT_TRUE(picture_worse(&picture));
+	accepted();
+	report.gpu_count = 1;
+	taken();
+	TEST_ASSERT_TRUE(picture_worse(&picture));
+}
+
 static void every_field_is_news(void)
 {
 	taken();
@@ -311,6 +343,7 @@ int main(void)
 	RUN_TEST(an_xid_does_not_outlive_a_restart_of_the_node);
 	RUN_TEST(a_gpu_that_has_no_name_any_more_keeps_it);
 	RUN_TEST(another_machine_has_nothing_of_the_one_before);
+	RUN_TEST(bad_news_is_told_from_good);
 	RUN_TEST(every_field_is_news);
 	RUN_TEST(use_that_wavers_is_no_news);
 	RUN_TEST(use_that_changes_is_news_once_it_lasts);
