@@ -53,6 +53,9 @@ PROBE_FUZZ := build/san/test/fuzz/fuzz_report build/san/test/fuzz/fuzz_driver
 FAKE_SRC := $(wildcard test/nvml/*.c)
 FAKE := build/nvml/libnvidia-ml.so.1 build/nvml/old/libnvidia-ml.so.1 \
 	$(patsubst test/nvml/machines/%.machine,build/nvml/%.xml,$(wildcard test/nvml/machines/*.machine))
+# The same machines beside the programs, for the lab.
+MACHINES := bin/machines/libnvidia-ml.so.1 $(patsubst test/nvml/machines/%.machine,bin/machines/%.machine,$(wildcard test/nvml/machines/*.machine)) \
+	$(patsubst test/nvml/machines/%.machine,bin/machines/%.xml,$(wildcard test/nvml/machines/*.machine))
 KUBE := kube-apiserver kube-controller-manager kubectl
 GO_SRC := go.mod go.sum $(shell find plugin shim csrc/include manifests -name '*.go' -o -path 'shim/*.[ch]' -o -name frond.h -o -path 'manifests/*' -type f)
 
@@ -73,7 +76,7 @@ agent: deps ## builds what runs on GPU nodes: bin/frond-agent
 	@$(MAKE) --no-print-directory bin/frond-agent
 
 build: deps ## builds everything under bin/ (cold: about 12 minutes on 2 cores, most of it Kubernetes)
-	@$(MAKE) --no-print-directory bin/libfrond.so bin/frond-sim bin/frond-agent
+	@$(MAKE) --no-print-directory bin/libfrond.so bin/frond-sim bin/frond-agent $(MACHINES)
 	@$(MAKE) --no-print-directory bin/scheduler bin/lab bin/etcd $(KUBE:%=bin/%) bin/kwok
 
 build/rel/%.o: %.c
@@ -142,6 +145,14 @@ build/nvml/%.xml: test/nvml/machines/%.machine test/nvml/hwloc.awk $(wildcard te
 	@mkdir -p $(@D)
 	@awk -v folder=test/nvml/machines -f test/nvml/hwloc.awk $< >$@
 
+$(filter-out %.machine,$(MACHINES)): bin/machines/%: build/nvml/%
+	@mkdir -p $(@D)
+	@cp $< $@
+
+$(filter %.machine,$(MACHINES)): bin/machines/%.machine: test/nvml/machines/%.machine test/nvml/flat.awk $(wildcard test/nvml/machines/*.machine)
+	@mkdir -p $(@D)
+	@awk -v folder=test/nvml/machines -f test/nvml/flat.awk $< >$@
+
 build/san/test/property/%: build/san/test/property/%.o
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
@@ -186,7 +197,7 @@ down: ## stops what demo started
 test: deps ## everything that CI runs; last line: N passed, N failed
 	@setpriv --pdeathsig TERM -- test/tools/test.sh
 
-fakes: $(FAKE) # the machines that nobody here owns: docs/probe.md
+fakes: $(FAKE) $(MACHINES) # the machines that nobody here owns: docs/probe.md
 
 units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/frond-agent bin/frond-agent build/san/libfrond.so build/san/test/property/oracle # built by test.sh
 
@@ -200,8 +211,9 @@ coverage: deps ## line coverage of csrc/core, csrc/text and csrc/probe; fails un
 mutants: deps ## 200 random small mutations of the core, one at a time: how many do the tests notice?
 	@test/tools/mutants.sh 200
 
-bench: build ## the engine in time, as a ratio to a memory scan, and in instructions; the plugin against upstream
+bench: build fakes ## the engine in time, as a ratio to a memory scan, and in instructions; an idle agent; the plugin against upstream
 	@test/tools/bench.sh
+	@test/agent/idle.py bin/frond-agent 60
 	@test/tools/step.sh "bench of the plugin" go test -count=1 -timeout 30m -run '^$$' -bench . -benchtime 1x ./test/bench
 
 format: ## clang-format and gofmt over our sources

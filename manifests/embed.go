@@ -9,9 +9,10 @@ import "embed"
 const (
 	Namespace        = "frond-system"
 	SchedulerAccount = "frond-scheduler"
+	AgentAccount     = "frond-agent"
 )
 
 // Files are the manifests by their path in this folder.
 //
-//go:embed namespace.yaml crds rbac scheduler lab kwok examples
+//go:embed namespace.yaml crds rbac agent scheduler lab kwok examples
 var Files embed.FS

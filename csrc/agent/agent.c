@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/agent.h"
 
-#include "agent/object.h"
 #include "agent/pages.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 static bool start(struct agent *agent);
 static void look(struct agent *agent, int64_t now_ms);
 static void taken(struct agent *agent, const struct probe_report *report, int64_t now_ms);
-static void write_step(struct agent *agent, int64_t now_ms);
+static void request_step(struct agent *agent, int64_t now_ms);
 static void answered(struct agent *agent, const struct api_result *result, int64_t now_ms);
 static int64_t wait_ms(struct agent *agent, int64_t now_ms);
 static bool wait_for_something(struct agent *agent, int64_t now_ms);
@@ -49,7 +48,7 @@ bool agent_run(const struct agent_options *options, int signals)
 	for (;;) {
 		int64_t now_ms = clock_ms();
 		look(agent, now_ms);
-		write_step(agent, now_ms);
+		request_step(agent, now_ms);
 		serve_step(&agent->serve, now_ms, agent_metrics, agent);
 		if (!wait_for_something(agent, now_ms))
 			break;
@@ -96,6 +95,7 @@ static void stop(struct agent *agent)
 		_exit(0);
 	}
 	alarm(0);
+	picture_end(&agent->picture);
 	free(agent);
 }
 
@@ -110,9 +110,11 @@ static void look(struct agent *agent, int64_t now_ms)
 		if (!agent->hung && now_ms - agent->asked_ms >= AGENT_HANG_MS) {
 			agent->hung = true;
 			agent->counts.hangs++;
-			picture_doubt(&agent->picture);
-			fprintf(stderr, "frond-agent: the driver has not come back from a call for %d s\n",
-				AGENT_HANG_MS / 1000);
+			char why[STATUS_REASON_MAX];
+			snprintf(why, sizeof(why), "the driver has not come back from a call for %d s",
+				 AGENT_HANG_MS / 1000);
+			picture_doubt(&agent->picture, why);
+			fprintf(stderr, "frond-agent: %s\n", why);
 		}
 		return;
 	}
@@ -131,6 +133,7 @@ static void taken(struct agent *agent, const struct probe_report *report, int64_
 	bool news = !agent->seen || agent->hung || report->state != agent->state;
 	agent->counts.reads++;
 	agent->counts.failed_calls = report->failures_found;
+	agent->counts.all_failed_calls += report->failures_found;
 	agent->counts.read_ms = now_ms - agent->asked_ms;
 	agent->seen = true;
 	agent->hung = false;
@@ -147,52 +150,127 @@ static void taken(struct agent *agent, const struct probe_report *report, int64_
 					    : "no GPU was ever seen, so nothing is reported");
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-static void write_begin(struct agent *agent, enum agent_writing what, int64_t now_ms)
+static enum agent_request request_next(const struct agent *agent)
+{
+	if (!agent->recalled)
+		return REQUEST_RECALL;
+	if (!agent->picture.good)
+		return REQUEST_NONE;
+	if (agent->object_there)
+		return REQUEST_STATUS;
+	return agent->owner_asked ? REQUEST_OBJECT : REQUEST_NODE;
+}
+
+static int64_t request_wait_ms(const struct agent *agent, int64_t now_ms)
+{
+	enum pace_news news = PACE_NO_NEWS;
+	if (!agent->recalled || picture_worse(&agent->picture))
+		news = PACE_BAD_NEWS;
+	else if (picture_changed(&agent->picture))
+		news = PACE_NEWS;
+	return pace_wait_ms(&agent->pace, news, now_ms);
+}
+
+static void request_begin(struct agent *agent, enum agent_request what, int64_t now_ms)
 {
 	char path[OBJECT_PATH_ROOM];
 	const char *node = agent->options->node;
 	struct picture *picture = &agent->picture;
-	char *body;
-	if (what == WRITING_STATUS) {
+	char *body = NULL;
+	if (what == REQUEST_NODE)
+		object_node_path(node, path);
+	else
+		object_path(node, what == REQUEST_STATUS, path);
+	if (what == REQUEST_RECALL || what == REQUEST_NODE) {
+		agent->request = what;
+		api_get(agent->api, path, what == REQUEST_NODE);
+		return;
+	}
+	if (what == REQUEST_STATUS) {
 		picture_write(picture);
 		picture->written.heartbeat_s = (int64_t)time(NULL);
-		body = object_body(node, &picture->written);
+		body = object_body(node, "", &picture->written);
 		picture->written.heartbeat_s = PROBE_UNKNOWN;
 	} else {
-		body = object_body(node, NULL);
+		body = object_body(node, agent->owner, NULL);
 	}
 	if (body == NULL) { /* out of memory: perhaps not for ever */
 		pace_failed(&agent->pace, 0, now_ms);
 		return;
 	}
-	object_path(node, what == WRITING_STATUS, path);
-	agent->writing = what;
+	agent->request = what;
 	api_apply(agent->api, path, body);
 }
 
-static void write_step(struct agent *agent, int64_t now_ms)
+static void request_step(struct agent *agent, int64_t now_ms)
 {
 	struct api_result result;
-	if (agent->writing != WRITING_NOTHING && api_done(agent->api, &result))
+	if (agent->request != REQUEST_NONE && api_done(agent->api, &result))
 		answered(agent, &result, now_ms);
-	if (agent->writing == WRITING_NOTHING && agent->picture.good &&
-	    pace_wait_ms(&agent->pace, picture_changed(&agent->picture), now_ms) == 0)
-		write_begin(agent, agent->object_there ? WRITING_STATUS : WRITING_OBJECT, now_ms);
+	enum agent_request next = request_next(agent);
+	if (agent->request == REQUEST_NONE && next != REQUEST_NONE && request_wait_ms(agent, now_ms) == 0)
+		request_begin(agent, next, now_ms);
 }
 
-/* An object that was accepted is followed by its status at once: the pace has not moved. */
+/* Seconds since 1970 when this machine was started. */
+static int64_t boot_s(void)
+{
+	struct timespec up;
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	return (int64_t)time(NULL) - up.tv_sec;
+}
+
+static void recall(struct agent *agent)
+{
+	struct complaint complaint;
+	struct status *status = calloc(1, sizeof(*status));
+	agent->recalled = true;
+	if (status == NULL)
+		return;
+	if (object_status(api_body(agent->api), status, &complaint) == FROND_OK)
+		picture_recall(&agent->picture, status, status->heartbeat_s > boot_s());
+	else
+		fprintf(stderr, "frond-agent: the report of an earlier agent is not used: %s\n", complaint.text);
+	free(status);
+}
+
+/* A read that may not be, or whose object is not there, is an answer as well. The node must be there: without it we would
+ * make an object that nobody ever deletes. */
+static bool read_answered(struct agent *agent, enum agent_request what, enum api_answer answer)
+{
+	if (answer != API_OK && answer != API_REFUSED && !(answer == API_MISSING && what == REQUEST_RECALL))
+		return false;
+	if (answer == API_REFUSED)
+		fprintf(stderr, "frond-agent: may not read %s; goes on without\n",
+			what == REQUEST_NODE ? "its node, so the report is not deleted with it" : "its own report");
+	if (what == REQUEST_NODE) {
+		agent->owner_asked = true;
+		if (answer != API_OK || !object_uid(api_body(agent->api), agent->owner))
+			agent->owner[0] = '\0';
+	} else if (answer == API_OK) {
+		recall(agent);
+	} else {
+		agent->recalled = true;
+	}
+	return true;
+}
+
+/* What is accepted is followed by the next at once: the pace has not moved. */
 static void answered(struct agent *agent, const struct api_result *result, int64_t now_ms)
 {
-	enum agent_writing what = agent->writing;
-	agent->writing = WRITING_NOTHING;
+	enum agent_request what = agent->request;
+	agent->request = REQUEST_NONE;
 	agent->counts.answers[result->answer]++;
-	if (what == WRITING_STATUS)
+	if (what == REQUEST_STATUS)
 		picture_wrote(&agent->picture, result->answer == API_OK);
+	if ((what == REQUEST_RECALL || what == REQUEST_NODE) && read_answered(agent, what, result->answer))
+		return;
 	if (result->answer != API_OK) {
 		if (result->answer == API_MISSING)
-			agent->object_there = false; /* deleted: make it again */
+			agent->object_there = agent->owner_asked =
+				false; /* deleted: make it again, perhaps for another node */
 		pace_failed(&agent->pace, result->retry_after_s, now_ms);
 		if (!agent->said_failure || agent->said != result->answer)
 			fprintf(stderr, "frond-agent: the report was not accepted, will try again: %s\n", result->text);
@@ -200,7 +278,7 @@ static void answered(struct agent *agent, const struct api_result *result, int64
 		agent->said = result->answer;
 		return;
 	}
-	if (what == WRITING_OBJECT) {
+	if (what == REQUEST_OBJECT) {
 		agent->object_there = true;
 		return;
 	}
@@ -222,8 +300,8 @@ static int64_t wait_ms(struct agent *agent, int64_t now_ms)
 		until = agent->look_at_ms;
 	else if (!agent->hung)
 		until = agent->asked_ms + AGENT_HANG_MS;
-	if (agent->writing == WRITING_NOTHING && agent->picture.good) {
-		int64_t due = now_ms + pace_wait_ms(&agent->pace, picture_changed(&agent->picture), now_ms);
+	if (agent->request == REQUEST_NONE && request_next(agent) != REQUEST_NONE) {
+		int64_t due = now_ms + request_wait_ms(agent, now_ms);
 		until = due < until ? due : until;
 	}
 	return until > now_ms ? until - now_ms : 0;

@@ -7,6 +7,7 @@
 #define FROND_AGENT_H
 
 #include "agent/api.h"
+#include "agent/object.h"
 #include "agent/options.h"
 #include "agent/pace.h"
 #include "agent/picture.h"
@@ -16,10 +17,14 @@
 #define AGENT_HANG_MS  10000 /* a read that takes longer is a driver that hangs */
 #define AGENT_WHOLE_MS 60000 /* between two reads of everything; those between ask only what changes */
 
-enum agent_writing { WRITING_NOTHING, WRITING_OBJECT, WRITING_STATUS };
+/* What is under way at the API server. In this order at the start: what was reported before, the node that owns the object,
+ * the object, its status. */
+enum agent_request { REQUEST_NONE, REQUEST_RECALL, REQUEST_NODE, REQUEST_OBJECT, REQUEST_STATUS };
 
 struct agent_counts {
-	uint64_t reads, hangs, failed_calls; /* failed_calls: of the last read */
+	uint64_t reads, hangs;
+	uint64_t failed_calls; /* of the last read */
+	uint64_t all_failed_calls;
 	uint64_t answers[API_ANSWER_COUNT];
 	int64_t read_ms;    /* how long the last one took */
 	int64_t accepted_s; /* when a status was last accepted, since 1970; 0: never */
@@ -40,8 +45,11 @@ struct agent {
 	bool hung;
 	enum probe_state state;
 
-	enum agent_writing writing;
+	enum agent_request request;
+	bool recalled; /* what an earlier agent reported is known, or there is nothing to know */
 	bool object_there;
+	bool owner_asked;
+	char owner[OBJECT_UID_ROOM]; /* uid of the node; "": may not be read */
 	bool said_failure;
 	enum api_answer said; /* the last failure that was logged */
 };

@@ -9,6 +9,7 @@
 
 #define ANSWER_MAX (4u << 20) /* the server sends the whole object back */
 #define KEPT_MAX   512u       /* of it, for a log */
+#define BODY_MAX   (1u << 20) /* of what we asked for */
 
 struct api {
 	const char *url;
@@ -21,12 +22,16 @@ struct api {
 	bool ended; /* result is ready */
 	struct api_result result;
 	struct curl_slist *headers;
-	char *body;
+	char *body; /* to be sent; NULL: a read */
+	bool metadata_only;
+	char *read; /* by a read, NUL-terminated; NULL: nothing */
+	size_t read_len, read_room;
 	uint64_t received;
 	char kept[KEPT_MAX + 1];
 	char error[CURL_ERROR_SIZE];
 };
 
+static void begin(struct api *api, const char *path);
 static bool credentials_ready(struct api *api);
 static CURLcode request_set(struct api *api, const char *path);
 static void request_drop(struct api *api);
@@ -58,6 +63,7 @@ void api_close(struct api *api)
 		curl_easy_cleanup(api->easy);
 	if (api->multi != NULL)
 		curl_multi_cleanup(api->multi);
+	free(api->read);
 	secret_end(&api->token);
 	secret_end(&api->ca);
 	free(api);
@@ -66,6 +72,26 @@ void api_close(struct api *api)
 void api_apply(struct api *api, const char *path, char *body)
 {
 	api->body = body;
+	begin(api, path);
+}
+
+void api_get(struct api *api, const char *path, bool metadata_only)
+{
+	api->body = NULL;
+	api->metadata_only = metadata_only;
+	begin(api, path);
+}
+
+const char *api_body(const struct api *api)
+{
+	return api->read == NULL ? "" : api->read;
+}
+
+static void begin(struct api *api, const char *path)
+{
+	free(api->read);
+	api->read = NULL;
+	api->read_len = api->read_room = 0;
 	api->received = 0;
 	api->kept[0] = api->error[0] = '\0';
 	memset(&api->result, 0, sizeof(api->result));
@@ -159,9 +185,15 @@ static bool headers_set(struct api *api)
 	if (bearer == NULL)
 		return false;
 	snprintf(bearer, room, "Authorization: Bearer %s", api->token.text);
-	bool good = header_add(&api->headers, bearer) && header_add(&api->headers, "Accept: application/json") &&
-		    header_add(&api->headers, "Content-Type: application/apply-patch+yaml") &&
-		    header_add(&api->headers, "Expect:"); /* no pause before the body */
+	bool writes = api->body != NULL;
+	bool good = header_add(&api->headers, bearer) &&
+		    header_add(&api->headers, !writes && api->metadata_only
+						      ? "Accept: application/json;as=PartialObjectMetadata;"
+							"g=meta.k8s.io;v=v1"
+						      : "Accept: application/json");
+	if (writes)
+		good = good && header_add(&api->headers, "Content-Type: application/apply-patch+yaml") &&
+		       header_add(&api->headers, "Expect:"); /* no pause before the body */
 	free(bearer);
 	return good;
 }
@@ -169,7 +201,9 @@ static bool headers_set(struct api *api)
 static CURLcode request_set(struct api *api, const char *path)
 {
 	char url[1024];
-	int written = snprintf(url, sizeof(url), "%s%s?fieldManager=frond-agent&force=true", api->url, path);
+	bool writes = api->body != NULL;
+	int written = snprintf(url, sizeof(url), "%s%s%s", api->url, path,
+			       writes ? "?fieldManager=frond-agent&force=true" : "");
 	if (written < 0 || (size_t)written >= sizeof(url))
 		return CURLE_URL_MALFORMAT;
 	if (!headers_set(api))
@@ -190,9 +224,13 @@ static CURLcode request_set(struct api *api, const char *path)
 	SET(SSL_VERIFYPEER, 1L);
 	SET(SSL_VERIFYHOST, 2L);
 	SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	SET(CUSTOMREQUEST, "PATCH");
+	if (writes) {
+		SET(CUSTOMREQUEST, "PATCH");
+		SET(POSTFIELDS, api->body);
+	} else {
+		SET(HTTPGET, 1L);
+	}
 	SET(HTTPHEADER, api->headers);
-	SET(POSTFIELDS, api->body);
 	SET(CONNECTTIMEOUT_MS, (long)(API_TIMEOUT_MS / 2));
 	SET(TIMEOUT_MS, (long)API_TIMEOUT_MS);
 	SET(NOSIGNAL, 1L);
@@ -218,6 +256,25 @@ static void request_drop(struct api *api)
 	api->body = NULL;
 }
 
+/* false: more than anybody would answer to what we ask, or out of memory. */
+static bool keep(struct api *api, const char *data, size_t bytes)
+{
+	if (bytes >= BODY_MAX - api->read_len)
+		return false;
+	if (api->read_len + bytes + 1 > api->read_room) {
+		size_t room = 2 * (api->read_len + bytes + 1);
+		char *larger = realloc(api->read, room);
+		if (larger == NULL)
+			return false;
+		api->read = larger;
+		api->read_room = room;
+	}
+	memcpy(api->read + api->read_len, data, bytes);
+	api->read_len += bytes;
+	api->read[api->read_len] = '\0';
+	return true;
+}
+
 static size_t receive(char *data, size_t size, size_t count, void *argument)
 {
 	struct api *api = argument;
@@ -229,7 +286,7 @@ static size_t receive(char *data, size_t size, size_t count, void *argument)
 	for (size_t i = 0; i < take; i++)
 		api->kept[len + i] = data[i] < ' ' || data[i] > '~' ? ' ' : data[i];
 	api->kept[len + take] = '\0';
-	return bytes;
+	return api->body != NULL || keep(api, data, bytes) ? bytes : 0;
 }
 
 /* ---- what the answer means --------------------------------------------------------------------------------------- */

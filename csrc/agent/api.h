@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api.h - one request at a time to the Kubernetes API: server-side apply, by libcurl, without ever blocking. Owns the
- * connection and the credentials. Decides nothing about when to try again.
+ * api.h - one request at a time to the Kubernetes API: server-side apply, or a read, by libcurl, without ever blocking.
+ * Owns the connection and the credentials. Decides nothing about when to try again.
  *
  * The token goes to the configured address only: https, verified by the configured CA alone, no proxy, no redirect.
  */
@@ -41,6 +41,12 @@ struct api *api_open(const char *url, const char *token_file, const char *ca_fil
 
 /* Begins PATCH url+path as manager frond-agent. Takes body, which came from malloc. Nothing else may be under way. */
 void api_apply(struct api *api, const char *path, char *body);
+
+/* Begins GET url+path: the object, or only its metadata, which is all that most objects are asked for. */
+void api_get(struct api *api, const char *path, bool metadata_only);
+
+/* What the last api_get() brought; "" when it brought nothing. Valid until the next request. */
+const char *api_body(const struct api *api);
 
 /* Waits for the request, the descriptors or the time, whatever comes first. */
 void api_wait(struct api *api, struct curl_waitfd *fds, uint32_t count, int64_t wait_ms);

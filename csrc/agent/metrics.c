@@ -85,6 +85,8 @@ void agent_metrics(void *argument, char *text)
 	put(&page, "frond_agent_read_milliseconds %" PRId64 "\n", counts->read_ms);
 	head(&page, "frond_agent_failed_calls", "gauge", "Driver calls that failed in the last look.");
 	put(&page, "frond_agent_failed_calls %" PRIu64 "\n", counts->failed_calls);
+	head(&page, "frond_agent_failed_calls_total", "counter", "Driver calls that failed.");
+	put(&page, "frond_agent_failed_calls_total %" PRIu64 "\n", counts->all_failed_calls);
 	head(&page, "frond_agent_hangs_total", "counter", "Looks that took longer than the watchdog allows.");
 	put(&page, "frond_agent_hangs_total %" PRIu64 "\n", counts->hangs);
 	head(&page, "frond_agent_requests_total", "counter", "Requests to the API server by their answer.");

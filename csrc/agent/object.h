@@ -8,10 +8,19 @@
 #include "probe/status.h"
 
 #define OBJECT_PATH_ROOM 320u
+#define OBJECT_UID_ROOM  64u
 
 void object_path(const char *node, bool status, char out[OBJECT_PATH_ROOM]);
+void object_node_path(const char *node, char out[OBJECT_PATH_ROOM]);
 
-/* Without a status: the object itself, which must be there before its status can be. NULL: out of memory. */
-char *object_body(const char *node, const struct status *status);
+/* Without a status: the object itself, which must be there before its status can be and goes when the node with that uid
+ * does. NULL: out of memory. */
+char *object_body(const char *node, const char *uid, const struct status *status);
+
+/* metadata.uid of an object; false: it has none that makes sense. */
+bool object_uid(const char *json, char out[OBJECT_UID_ROOM]);
+
+/* The status of a GpuNodeStatus: FROND_OK, or FROND_BAD with a sentence; then *out is as before. */
+int32_t object_status(const char *json, struct status *out, struct complaint *complaint);
 
 #endif

@@ -27,7 +27,7 @@ const char agent_help[] =
 	"  --nvml FILE            the driver's library; default: libnvidia-ml.so.1 where the loader finds it\n"
 	"  --hwloc-xml FILE       a machine described by hwloc instead of this one\n"
 	"  --listen ADDRESS:PORT  /healthz and /metrics; default 127.0.0.1:9417, none: not served\n"
-	"  --interval TIME        between two looks at the GPUs, 1ms to 60s; default 1s\n"
+	"  --interval TIME        between two looks at the GPUs, 1ms to 60s; default 500ms\n"
 	"  --heartbeat TIME       a report at least this often, 1s to 80s; default 30s\n"
 	"  --once                 prints the status as JSON and ends; needs no API server\n"
 	"  --help                 this text\n"
@@ -73,7 +73,7 @@ int32_t agent_options_read(int argc, char *const argv[], const struct agent_envi
 		out->token_file = ACCOUNT "token";
 	if (out->ca_file == NULL)
 		out->ca_file = ACCOUNT "ca.crt";
-	out->interval_ms = 1000;
+	out->interval_ms = 500; /* so that a death is known to the scheduler within a second */
 	out->heartbeat_ms = 30000;
 	if (time_read("--interval", interval, INTERVAL_MIN_MS, INTERVAL_MAX_MS, &out->interval_ms, complaint) ||
 	    time_read("--heartbeat", heartbeat, HEARTBEAT_MIN_MS, HEARTBEAT_MAX_MS, &out->heartbeat_ms, complaint) ||

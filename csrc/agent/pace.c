@@ -13,20 +13,28 @@ static int64_t rolled(struct pace *pace, int64_t below)
 
 void pace_start(struct pace *pace, int64_t heartbeat_ms, uint64_t seed, int64_t now_ms)
 {
-	*pace = (struct pace){
-		.heartbeat_ms = heartbeat_ms, .dice = seed, .beat_at_ms = now_ms, .not_before_ms = now_ms};
+	*pace = (struct pace){.heartbeat_ms = heartbeat_ms,
+			      .dice = seed,
+			      .beat_at_ms = now_ms,
+			      .not_before_ms = now_ms,
+			      .never_before_ms = now_ms};
 }
 
-int64_t pace_wait_ms(const struct pace *pace, bool changed, int64_t now_ms)
+int64_t pace_wait_ms(const struct pace *pace, enum pace_news news, int64_t now_ms)
 {
-	int64_t at = changed || pace->beat_at_ms < pace->not_before_ms ? pace->not_before_ms : pace->beat_at_ms;
+	int64_t at = news == PACE_NO_NEWS ? pace->beat_at_ms : news == PACE_NEWS ? pace->not_before_ms : now_ms;
+	at = at < pace->never_before_ms ? pace->never_before_ms : at;
 	return at > now_ms ? at - now_ms : 0;
 }
 
 void pace_wrote(struct pace *pace, int64_t now_ms)
 {
 	pace->failures = 0;
-	pace->not_before_ms = now_ms + PACE_GAP_MS;
+	pace->spent_ms = (pace->spent_ms > now_ms ? pace->spent_ms : now_ms) + PACE_GAP_MS;
+	if (pace->spent_ms > now_ms + PACE_BURST * PACE_GAP_MS) /* bad news came out of turn; that is over now */
+		pace->spent_ms = now_ms + PACE_BURST * PACE_GAP_MS;
+	pace->not_before_ms = pace->spent_ms - (PACE_BURST - 1) * PACE_GAP_MS;
+	pace->never_before_ms = now_ms + PACE_LEAST_MS;
 	/* Earlier, never later: whoever waits for a heartbeat counts on the time that was promised. */
 	pace->beat_at_ms = now_ms + pace->heartbeat_ms - rolled(pace, pace->heartbeat_ms / 10);
 }
@@ -43,5 +51,5 @@ void pace_failed(struct pace *pace, int64_t retry_after_s, int64_t now_ms)
 		retry_after_s = PACE_OBEYED_MAX_S;
 	if (wait < retry_after_s * 1000)
 		wait = retry_after_s * 1000 + rolled(pace, 1000);
-	pace->not_before_ms = now_ms + wait;
+	pace->never_before_ms = now_ms + wait;
 }

@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PACE_GAP_MS       1000  /* between two writes: a GPU that flickers must not become a flood */
+#define PACE_GAP_MS       1000  /* between two writes in the long run: a GPU that flickers must be no flood */
+#define PACE_BURST        3     /* so many may come in a row: a second GPU dies while the first is told */
+#define PACE_LEAST_MS     50    /* between any two; bad news waits for that only, since good news comes before it */
 #define PACE_BACKOFF_MS   1000  /* after the first failure; doubles */
 #define PACE_BACKOFF_MAX  30000 /* so that a report is fresh again soon after an outage */
 #define PACE_OBEYED_MAX_S 300   /* of what the server asks for in Retry-After */
@@ -19,15 +21,19 @@
 struct pace {
 	int64_t heartbeat_ms;
 	uint64_t dice;
-	int64_t beat_at_ms;    /* the next heartbeat */
-	int64_t not_before_ms; /* no request earlier */
-	uint32_t failures;     /* since the last success */
+	int64_t beat_at_ms;      /* the next heartbeat */
+	int64_t not_before_ms;   /* no news earlier */
+	int64_t never_before_ms; /* no request earlier, whatever it is */
+	int64_t spent_ms;        /* until when the writes so far use up the long run */
+	uint32_t failures;       /* since the last success */
 };
 
 void pace_start(struct pace *pace, int64_t heartbeat_ms, uint64_t seed, int64_t now_ms);
 
+enum pace_news { PACE_NO_NEWS, PACE_NEWS, PACE_BAD_NEWS };
+
 /* Milliseconds until a write is due; 0: now. */
-int64_t pace_wait_ms(const struct pace *pace, bool changed, int64_t now_ms);
+int64_t pace_wait_ms(const struct pace *pace, enum pace_news news, int64_t now_ms);
 
 void pace_wrote(struct pace *pace, int64_t now_ms);
 void pace_failed(struct pace *pace, int64_t retry_after_s, int64_t now_ms);

@@ -2,9 +2,13 @@
 #include "agent/picture.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool same(const struct status *a, const struct status *b);
+static void compare(struct picture *picture);
+static void recall(struct picture *picture);
 static void use_take(struct picture_use *use, const struct status_device *device);
 static int64_t rounded(int64_t value, int64_t step, int64_t most);
 
@@ -16,33 +20,66 @@ void picture_start(struct picture *picture)
 void picture_take(struct picture *picture, const struct probe_report *report)
 {
 	if (report->state != PROBE_OK) {
-		picture_doubt(picture);
+		picture_doubt(picture, report->reason);
+		/* A driver that is not there starts afresh, and what it said of XIDs is over. */
+		if (report->state == PROBE_NO_LIBRARY || report->state == PROBE_NO_DRIVER)
+			picture->xids_stand = false;
 		return;
 	}
 	picture->good = true;
 	picture->doubted = false;
 	status_from(report, PROBE_UNKNOWN, &picture->now);
+	if (picture->recalled != NULL)
+		recall(picture);
 	for (uint32_t i = 0; i < picture->now.device_count; i++) {
 		struct status_device *device = &picture->now.devices[i];
 		use_take(&picture->use[i], device);
 		device->utilization = picture->use[i].percent;
 		device->memory_used_mib = picture->use[i].said_mib;
 	}
-	picture->news = !same(&picture->now, &picture->written);
+	compare(picture);
 }
 
-void picture_doubt(struct picture *picture)
+void picture_end(struct picture *picture)
 {
+	free(picture->recalled);
+	picture->recalled = NULL;
+}
+
+void picture_recall(struct picture *picture, const struct status *status, bool xids_stand)
+{
+	free(picture->recalled);
+	picture->recalled = malloc(sizeof(*status));
+	if (picture->recalled == NULL)
+		return;
+	*picture->recalled = *status;
+	picture->recalled->heartbeat_s = PROBE_UNKNOWN;
+	picture->xids_stand = xids_stand;
+}
+
+void picture_doubt(struct picture *picture, const char *why)
+{
+	if (!picture->good && picture->recalled != NULL) {
+		picture->now = *picture->recalled;
+		picture->good = true;
+	}
 	picture->doubted = true;
 	for (uint32_t i = 0; i < picture->now.device_count; i++)
-		if (picture->now.devices[i].health == PROBE_HEALTHY) /* a dead one is not less dead */
+		if (picture->now.devices[i].health == PROBE_HEALTHY) { /* a dead one is not less dead */
 			picture->now.devices[i].health = PROBE_HEALTH_UNKNOWN;
-	picture->news = !same(&picture->now, &picture->written);
+			status_reason_set(&picture->now.devices[i], why);
+		}
+	compare(picture);
 }
 
 bool picture_changed(const struct picture *picture)
 {
 	return picture->good && (picture->news || !picture->confirmed);
+}
+
+bool picture_worse(const struct picture *picture)
+{
+	return picture->good && picture->news && picture->worse;
 }
 
 void picture_write(struct picture *picture)
@@ -66,6 +103,66 @@ void picture_wrote(struct picture *picture, bool accepted)
 	picture->confirmed = accepted;
 }
 
+static uint32_t gbps_to(const struct status_device *device, uint32_t peer)
+{
+	for (uint32_t i = 0; i < device->link_count; i++)
+		if (device->links[i].peer == peer)
+			return device->links[i].gbps;
+	return 0;
+}
+
+static void compare(struct picture *picture)
+{
+	const struct status *now = &picture->now, *written = &picture->written;
+	picture->news = !same(now, written);
+	picture->worse = now->device_count < written->device_count;
+	for (uint32_t i = 0; picture->news && i < now->device_count && i < written->device_count; i++) {
+		const struct status_device *x = &now->devices[i], *y = &written->devices[i];
+		picture->worse |= x->health != PROBE_HEALTHY && y->health == PROBE_HEALTHY;
+		for (uint32_t k = 0; k < y->link_count; k++)
+			picture->worse |= gbps_to(x, y->links[k].peer) < y->links[k].gbps;
+	}
+}
+
+/* The same machine: as many GPUs, and each whose name is known is the one that was there. */
+static bool same_machine(const struct status *a, const struct status *b)
+{
+	bool same_one = a->device_count == b->device_count;
+	for (uint32_t i = 0; same_one && i < a->device_count; i++)
+		same_one = strcmp(a->devices[i].id, b->devices[i].id) == 0 || status_nameless(&a->devices[i]) ||
+			   status_nameless(&b->devices[i]);
+	return same_one;
+}
+
+/* What the driver cannot tell any more. */
+static void recall(struct picture *picture)
+{
+	bool needed = false;
+	bool same_one = same_machine(&picture->now, picture->recalled);
+	for (uint32_t i = 0; same_one && i < picture->now.device_count; i++) {
+		struct status_device *now = &picture->now.devices[i];
+		const struct status_device *then = &picture->recalled->devices[i];
+		if (status_nameless(now) && !status_nameless(then)) {
+			memcpy(now->id, then->id, sizeof(now->id));
+			memcpy(now->model, then->model, sizeof(now->model));
+			memcpy(now->pci, then->pci, sizeof(now->pci));
+			memcpy(now->rail, then->rail, sizeof(now->rail));
+			now->memory_mib = then->memory_mib;
+			now->numa = then->numa;
+			needed = true;
+		}
+		if (picture->xids_stand && then->health == PROBE_UNHEALTHY && status_by_xid(then)) {
+			if (now->health != PROBE_UNHEALTHY) {
+				now->health = PROBE_UNHEALTHY;
+				status_reason_set(now, then->reason);
+			}
+			needed = true;
+		}
+	}
+	if (!needed)
+		picture_end(picture);
+}
+
 /* By bytes, which status_from() clears first; not those of pods that are not there, because they are most of them. */
 static bool same(const struct status *a, const struct status *b)
 {
@@ -87,7 +184,7 @@ static void use_take(struct picture_use *use, const struct status_device *device
 					    .said_mib = PROBE_UNKNOWN};
 		memcpy(use->id, device->id, sizeof(use->id));
 	}
-	/* A quarter of each new reading: at one a second most of a step is seen after five seconds. */
+	/* A quarter of each new reading: at two a second most of a step is seen after three seconds. */
 	if (device->utilization < 0)
 		use->smooth = use->percent = PROBE_UNKNOWN;
 	else if (use->smooth < 0)

@@ -72,7 +72,7 @@ static bool is_ill(const struct reading *reading, uint32_t index, struct probe_g
 	if (reading->reset[index])
 		return verdict(gpu, PROBE_UNHEALTHY, "the driver wants the GPU reset before it is used again");
 	if (gpu->xid > 0 && !is_programs_fault(gpu->xid))
-		return verdict(gpu, PROBE_UNHEALTHY, "XID %d", (int)gpu->xid);
+		return verdict(gpu, PROBE_UNHEALTHY, PROBE_XID_REASON "%d", (int)gpu->xid);
 	if (gpu->rows_failed == 1)
 		return verdict(gpu, PROBE_UNHEALTHY, "bad rows of its memory could not be remapped");
 	if (gpu->ecc_errors > 0)

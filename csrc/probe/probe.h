@@ -41,6 +41,8 @@ enum probe_state {
 };
 
 enum probe_health { PROBE_HEALTH_UNKNOWN, PROBE_HEALTHY, PROBE_UNHEALTHY };
+#define PROBE_XID_REASON "XID " /* begins the reason of a GPU that a critical XID made unhealthy */
+
 enum probe_remote { PROBE_REMOTE_UNKNOWN, PROBE_REMOTE_GPU, PROBE_REMOTE_SWITCH, PROBE_REMOTE_OTHER };
 
 /* PCIe distance: the ladder and the numbers of NVML, for GPUs and NICs alike. */

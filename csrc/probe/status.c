@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#define NAMELESS "unknown-"
+
 /* ---- from a report ----------------------------------------------------------------------------------------------- */
 
 static int64_t at_most(int64_t value, int64_t max)
@@ -43,12 +45,47 @@ static void pods_from(const struct probe_gpu *gpu, struct status_device *out)
 	qsort(out->pods, out->pod_count, sizeof(out->pods[0]), by_text);
 }
 
+/* Cut to its room, the rest zero: devices are compared by bytes. */
+static void printable(const char *text, uint32_t room, char *out)
+{
+	memset(out, 0, room);
+	for (uint32_t i = 0; i + 1 < room && text[i] != '\0'; i++)
+		out[i] = text[i] < ' ' || text[i] > '~' ? '?' : text[i];
+}
+
+void status_reason_set(struct status_device *device, const char *text)
+{
+	printable(text, sizeof(device->reason), device->reason);
+}
+
+bool status_nameless(const struct status_device *device)
+{
+	return strncmp(device->id, NAMELESS, sizeof(NAMELESS) - 1) == 0;
+}
+
+bool status_by_xid(const struct status_device *device)
+{
+	return strncmp(device->reason, PROBE_XID_REASON, sizeof(PROBE_XID_REASON) - 1) == 0;
+}
+
+/* CLUSTER.CLIQUE as GPU feature discovery writes it; a fabric that ends at the node has no cluster. */
+static void clique_from(const struct probe_gpu *gpu, struct status_device *out)
+{
+	static const uint8_t alone[sizeof(gpu->cluster)] = {0};
+	const uint8_t *c = gpu->cluster;
+	if (!gpu->cluster_known || memcmp(c, alone, sizeof(alone)) == 0 || gpu->clique < 0)
+		return;
+	snprintf(out->clique, sizeof(out->clique),
+		 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x.%lld", c[0], c[1], c[2], c[3],
+		 c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15], (long long)gpu->clique);
+}
+
 static void device_from(const struct probe_report *report, uint32_t index, struct status_device *out)
 {
 	const struct probe_gpu *gpu = &report->gpus[index];
 	memset(out, 0, sizeof(*out));
 	if (gpu->uuid[0] == '\0')
-		snprintf(out->id, sizeof(out->id), "unknown-%u", gpu->index);
+		snprintf(out->id, sizeof(out->id), NAMELESS "%u", gpu->index);
 	else
 		memcpy(out->id, gpu->uuid, sizeof(gpu->uuid));
 	memcpy(out->model, gpu->model, sizeof(gpu->model));
@@ -63,6 +100,10 @@ static void device_from(const struct probe_report *report, uint32_t index, struc
 	out->island = gpu->island;
 	out->gbps = (int32_t)at_most(gpu->link_gbps, STATUS_SUM_MAX);
 	out->utilization = (int32_t)at_most(gpu->utilization, 100);
+	status_reason_set(out, gpu->reason);
+	if (gpu->rail >= 0 && (uint32_t)gpu->rail < report->nic_count)
+		printable(report->nics[gpu->rail].name, sizeof(out->rail), out->rail);
+	clique_from(gpu, out);
 	links_from(report, index, out);
 	for (int32_t i = 0; i < gpu->slice_count; i++) {
 		struct status_slice *slice = &out->slices[out->slice_count++];
@@ -151,9 +192,10 @@ static bool device_fill(cJSON *item, const void *from, uint32_t i)
 	const struct status_device *device = &((const struct status *)from)->devices[i];
 	return put_text(item, "id", device->id) && put_number(item, "index", device->index) &&
 	       put_text(item, "model", device->model) && put_number(item, "memoryMiB", device->memory_mib) &&
-	       put_text(item, "health", healths[device->health]) && put_number(item, "numaNode", device->numa) &&
-	       put_text(item, "pciBusId", device->pci) && put_number(item, "island", device->island) &&
-	       put_number(item, "bandwidthGBps", device->gbps) &&
+	       put_text(item, "health", healths[device->health]) && put_text(item, "reason", device->reason) &&
+	       put_number(item, "numaNode", device->numa) && put_text(item, "pciBusId", device->pci) &&
+	       put_text(item, "rail", device->rail) && put_text(item, "clique", device->clique) &&
+	       put_number(item, "island", device->island) && put_number(item, "bandwidthGBps", device->gbps) &&
 	       put_list(item, "links", device->link_count, device, link_fill) &&
 	       put_list(item, "mig", device->slice_count, device, slice_fill) &&
 	       put_number(item, "utilization", device->utilization) &&

@@ -19,6 +19,9 @@
 #define STATUS_MODEL_MAX   128u
 #define STATUS_SLICES_MAX  16u
 #define STATUS_PROFILE_MAX 32u
+#define STATUS_REASON_MAX  128u
+#define STATUS_RAIL_MAX    64u
+#define STATUS_CLIQUE_MAX  64u
 #define STATUS_PODS_MAX    64u
 #define STATUS_POD_MAX     317u /* namespace/name */
 #define STATUS_MIB_MAX     (16u << 20)
@@ -45,6 +48,9 @@ struct status_device { /* numbers: PROBE_UNKNOWN means that the field is absent 
 	char model[STATUS_MODEL_MAX + 1]; /* "": absent */
 	char pci[17];                     /* "": absent */
 	enum probe_health health;
+	char reason[STATUS_REASON_MAX + 1]; /* "": absent */
+	char rail[STATUS_RAIL_MAX + 1];     /* "": absent */
+	char clique[STATUS_CLIQUE_MAX + 1]; /* "": absent */
 	int64_t memory_mib, memory_used_mib;
 	int32_t numa, island, gbps, utilization;
 	uint32_t link_count, slice_count, pod_count;
@@ -61,6 +67,13 @@ struct status {
 
 /* What the API object can say of a report. A GPU whose UUID was never seen is "unknown-INDEX": the API wants an id. */
 void status_from(const struct probe_report *report, int64_t heartbeat_s, struct status *out);
+
+/* Text for a reason: cut to its room, and what is not printable ASCII becomes "?", because the API takes UTF-8 only. */
+void status_reason_set(struct status_device *device, const char *text);
+
+/* Its UUID was never seen; it was a critical XID that made it unhealthy. */
+bool status_nameless(const struct status_device *device);
+bool status_by_xid(const struct status_device *device);
 
 /* The caller gives it to cJSON_Delete(). NULL: out of memory. The same status gives the same text. */
 cJSON *status_json(const struct status *status);

@@ -214,7 +214,8 @@ static int32_t device_read(const struct section *entry, const cJSON *item, uint3
 {
 	static const char *const known[] = {"id",       "index",       "model",         "memoryMiB",     "health",
 					    "numaNode", "pciBusId",    "island",        "bandwidthGBps", "links",
-					    "mig",      "utilization", "memoryUsedMiB", "inUseBy"};
+					    "mig",      "utilization", "memoryUsedMiB", "inUseBy",       "reason",
+					    "rail",     "clique"};
 	static const char *const needed[] = {"id", "index", "health"};
 	struct status *status = to;
 	struct status_device *device = &status->devices[i];
@@ -239,6 +240,17 @@ static int32_t device_read(const struct section *entry, const cJSON *item, uint3
 	if (code == FROND_OK)
 		code = text_read(entry, "pciBusId", sizeof(device->pci) - 1, is_pci, "must be like 00000000:1B:00.0",
 				 device->pci);
+	if (code == FROND_OK)
+		code = text_read(entry, "reason", STATUS_REASON_MAX, is_plain,
+				 "must be at most 128 printable characters", device->reason);
+	if (code == FROND_OK)
+		code = text_read(entry, "rail", STATUS_RAIL_MAX, is_plain, "must be at most 64 printable characters",
+				 device->rail);
+	if (code == FROND_OK)
+		code = text_read(entry, "clique", STATUS_CLIQUE_MAX, is_id,
+				 "must be at most 64 letters, digits, \"-\", \".\" and \"_\" with a letter or digit "
+				 "at both ends",
+				 device->clique);
 	if (code == FROND_OK)
 		code = section_choice(entry, "health", &health_words, &health);
 	if (code == FROND_OK)
@@ -350,7 +362,7 @@ static int32_t islands_check(const struct status *status, struct complaint *comp
 
 static int32_t root_read(const struct section *root, struct status *status)
 {
-	static const char *const known[] = {"total", "heartbeat", "devices"};
+	static const char *const known[] = {"total", "heartbeat", "devices", "conditions"}; /* the last: not ours */
 	uint32_t total = 0;
 	int32_t code = section_check(root, known, COUNT(known));
 	if (code == FROND_OK)

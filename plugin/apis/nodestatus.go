@@ -27,8 +27,11 @@ type Device struct {
 	Model         string   `json:"model,omitempty"`
 	MemoryMiB     int64    `json:"memoryMiB,omitempty"`
 	Health        Health   `json:"health"`
+	Reason        string   `json:"reason,omitempty"`   // why it is not healthy
 	NUMANode      *int32   `json:"numaNode,omitempty"` // nil: not known
 	PCIBusID      string   `json:"pciBusId,omitempty"`
+	Rail          string   `json:"rail,omitempty"`   // the nearest NIC
+	Clique        string   `json:"clique,omitempty"` // NVLink domain beyond the node
 	Island        int32    `json:"island"`
 	BandwidthGBps int32    `json:"bandwidthGBps,omitempty"`
 	Links         []Link   `json:"links,omitempty"`
@@ -58,4 +61,10 @@ const (
 	Healthy       Health = "Healthy"
 	Unhealthy     Health = "Unhealthy"
 	HealthUnknown Health = "Unknown"
+)
+
+// Conditions of a GpuNodeStatus, written by the scheduler.
+const (
+	ConditionAccepted = "Accepted" // the report is believed
+	ConditionFresh    = "Fresh"    // its agent is alive
 )

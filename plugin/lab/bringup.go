@@ -38,22 +38,29 @@ type bringUp struct {
 	children *supervisor
 	report   *reporter
 
-	client *kubernetes.Clientset
+	client   *kubernetes.Clientset
+	statuses []map[string]any // of the nodes that stand for machines
+	reports  *reports         // nil: no node does
 }
 
 func (b *bringUp) run(ctx context.Context) error {
-	for _, step := range []struct {
-		name string
-		work func(context.Context) error
-	}{
-		{"certificates", b.prepare},
-		{progEtcd, b.startEtcd},
-		{progAPIServer, b.startAPIServer},
-		{"manifests", b.applyManifests},
-	} {
-		if err := b.report.step(step.name, func() error { return step.work(ctx) }); err != nil {
-			return err
+	err := together(ctx, b.startControlPlane, func(ctx context.Context) error {
+		machines := 0
+		for _, n := range b.nodes {
+			if n.Machine != "" {
+				machines++
+			}
 		}
+		if machines == 0 {
+			return nil
+		}
+		return b.report.step(fmt.Sprintf("%d machines probed", machines), func() (err error) {
+			b.statuses, err = b.lab.probeAll(ctx, b.nodes)
+			return err
+		})
+	})
+	if err != nil {
+		return err
 	}
 	// From here nothing depends on the order: programs start while the nodes are written.
 	b.children.start(b.lab.controllerManager(b.at))
@@ -70,6 +77,23 @@ func (b *bringUp) run(ctx context.Context) error {
 			return b.report.step(fmt.Sprintf("%d nodes Ready", len(b.nodes)), func() error { return b.startNodes(ctx) })
 		},
 	)
+}
+
+func (b *bringUp) startControlPlane(ctx context.Context) error {
+	for _, step := range []struct {
+		name string
+		work func(context.Context) error
+	}{
+		{"certificates", b.prepare},
+		{progEtcd, b.startEtcd},
+		{progAPIServer, b.startAPIServer},
+		{"manifests", b.applyManifests},
+	} {
+		if err := b.report.step(step.name, func() error { return step.work(ctx) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // prepare makes certificates, kubeconfigs and configurations.
@@ -161,7 +185,7 @@ func (b *bringUp) applyManifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, pattern := range []string{"namespace.yaml", "crds/*.yaml", "rbac/*.yaml", "lab/*.yaml"} {
+	for _, pattern := range []string{"namespace.yaml", "crds/*.yaml", "rbac/*.yaml", "agent/rbac.yaml", "agent/policy.yaml", "lab/*.yaml"} {
 		paths, err := fs.Glob(manifests.Files, pattern)
 		if err != nil {
 			return fmt.Errorf("find manifests: %w", err)
@@ -243,6 +267,9 @@ func (b *bringUp) startNodes(ctx context.Context) error {
 	if err := createPlaceholders(ctx, b.client, b.nodes); err != nil {
 		return err
 	}
+	if err := b.startReports(ctx); err != nil {
+		return err
+	}
 	// A list of thousands costs the API server more than the nodes' own reports: ask less often, the more there are.
 	every := max(pollEvery, time.Duration(len(b.nodes))*time.Millisecond)
 	return b.await(ctx, progKwok, every, func() error {
@@ -254,6 +281,23 @@ func (b *bringUp) startNodes(ctx context.Context) error {
 			return fmt.Errorf("%d of %d nodes are Ready", ready, len(b.nodes))
 		}
 		return nil
+	})
+}
+
+// startReports has every machine reported, by an agent or by the lab.
+func (b *bringUp) startReports(ctx context.Context) error {
+	if b.statuses == nil {
+		return nil
+	}
+	var err error
+	if b.reports, err = newReports(b.lab, b.client, b.nodes, b.statuses); err != nil {
+		return err
+	}
+	return b.report.step("reports", func() error {
+		if err := b.reports.writeAll(ctx); err != nil {
+			return err
+		}
+		return b.startAgents(ctx)
 	})
 }
 

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,9 +21,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/frond-scheduler/frond/manifests"
+	"github.com/frond-scheduler/frond/plugin/apis"
+	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
 const demoNamespace = "demo"
+
+// DemoMachines are what the nodes of the default cluster stand for in a demo: whole leaves of one kind, most of them of
+// the kind that the examples ask for.
+const DemoMachines = "dgx-h100=96,dgx-a100=16,gb200=8,dgx-1v=4,pcie-4=4"
 
 // demoFiles are what the demo submits, one after the other: examples that users can apply themselves.
 var demoFiles = []string{
@@ -30,7 +38,7 @@ var demoFiles = []string{
 }
 
 // Draw draws the fabric with what is bound in it, through the engine.
-type Draw func(args []byte, nodes []*v1.Node, pods []*v1.Pod, color bool) (string, error)
+type Draw func(args []byte, nodes []*v1.Node, pods []*v1.Pod, reports []*unstructured.Unstructured, color bool) (string, error)
 
 // DemoOptions is what `lab demo` was asked for.
 type DemoOptions struct {
@@ -63,12 +71,18 @@ func (l Lab) Demo(ctx context.Context, opts DemoOptions) error {
 	if err := show.clear(ctx); err != nil {
 		return err
 	}
+	if err := show.readReports(ctx); err != nil {
+		return err
+	}
 	for _, path := range demoFiles {
 		if err := show.submit(ctx, path); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(show.out, "\n%s\n", show.drawn)
+	if err := show.showReports(ctx); err != nil {
+		return err
+	}
 	return show.finish()
 }
 
@@ -81,8 +95,10 @@ type demo struct {
 	draw     Draw
 	patience time.Duration
 
-	drawn      string // the last map
-	pods, gpus int    // placed
+	drawn      string         // the last map
+	indices    map[string]int // of GPUs, by the ids that reports give them
+	examples   []string       // a node of every kind that is reported
+	pods, gpus int            // placed
 	pending    []string
 }
 
@@ -172,7 +188,7 @@ func (d *demo) submit(ctx context.Context, path string) error {
 			d.pending = append(d.pending, object.GetName())
 			fmt.Fprintf(d.out, "  %s is still pending after %s\n", object.GetName(), d.patience)
 		} else {
-			placed := placementOf(pods)
+			placed := placementOf(pods, d.indices)
 			d.pods, d.gpus = d.pods+len(pods), d.gpus+placed.gpus
 			fmt.Fprintf(d.out, "  %s: %s, bound after %.1f s\n", object.GetName(), placed.title, time.Since(begin).Seconds())
 			for _, line := range placed.lines {
@@ -297,7 +313,11 @@ func (d *demo) drawMap(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := d.draw(args, pointers(nodes.Items), pointers(pods.Items), d.color)
+	reports, err := d.to.client.Resource(apis.GpuNodeStatuses).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list reports for the map: %w", err)
+	}
+	text, err := d.draw(args, pointers(nodes.Items), pointers(pods.Items), pointers(reports.Items), d.color)
 	if err != nil {
 		return fmt.Errorf("draw the map: %w", err)
 	}
@@ -311,6 +331,55 @@ func pointers[T any](items []T) []*T {
 		out[i] = &items[i]
 	}
 	return out
+}
+
+// readReports learns what the ids of GPUs stand for, and which kinds of machines there are.
+func (d *demo) readReports(ctx context.Context) error {
+	list, err := d.to.client.Resource(apis.GpuNodeStatuses).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list reports: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int { return workload.NaturalCompare(a.GetName(), b.GetName()) })
+	d.indices = map[string]int{}
+	models := map[string]bool{}
+	for i := range list.Items {
+		report, err := apis.Status[apis.NodeReport](&list.Items[i])
+		if err != nil {
+			return fmt.Errorf("read the report of node %s: %w", list.Items[i].GetName(), err)
+		}
+		for _, device := range report.Devices {
+			d.indices[device.ID] = int(device.Index)
+			if !models[device.Model] {
+				models[device.Model] = true
+				d.examples = append(d.examples, list.Items[i].GetName())
+			}
+		}
+	}
+	return nil
+}
+
+// showReports shows what the nodes say of themselves, one of every kind.
+func (d *demo) showReports(ctx context.Context) error {
+	if len(d.examples) == 0 {
+		return nil
+	}
+	kubectl := filepath.Join(d.lab.Bin, "kubectl")
+	command := exec.CommandContext(ctx, kubectl, append([]string{"--kubeconfig", d.lab.Kubeconfig(), "get", "gns"}, d.examples...)...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubectl get gns: %w: %s", err, out)
+	}
+	fmt.Fprintf(d.out, "\nkubectl get gns %s\n%s", strings.Join(d.examples, " "), out)
+	state, err := d.lab.readState()
+	if err != nil {
+		return err
+	}
+	for _, p := range state.Programs {
+		if node, ok := strings.CutPrefix(p.Name, agentName("")); ok {
+			fmt.Fprintf(d.out, "%s is a real frond-agent's (pid %d); to break its GPU 3: echo lost 3 >> %s\n", node, p.PID, Show(d.lab.machineOf(node)))
+		}
+	}
+	return nil
 }
 
 // finish says how it went in one line, and how to go on.

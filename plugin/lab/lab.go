@@ -29,6 +29,7 @@ const (
 	progController = "kube-controller-manager"
 	progScheduler  = "scheduler"
 	progKwok       = "kwok"
+	progAgent      = "frond-agent"
 )
 
 // Lab is a place where a lab runs or may run: its folder and the folder of its programs.
@@ -96,7 +97,7 @@ func (l Lab) checkPrograms() error {
 }
 
 // contents are all names a lab ever makes in its folder: what wipe may delete and claim may find.
-var contents = []string{"lock", "state.json", "state.json.part", "kubeconfig", "kubeconfig.part", "pki", "etcd", "logs", "config"}
+var contents = []string{"lock", "state.json", "state.json.part", "kubeconfig", "kubeconfig.part", "pki", "etcd", "logs", "config", "machines"}
 
 // claimDir makes the folder, and refuses one that holds anything that is not a lab's.
 func (l Lab) claimDir() error {

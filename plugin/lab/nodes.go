@@ -24,6 +24,7 @@ const (
 	labNamespace        = "frond-lab" // placeholder pods of GPUs that the fabric says are in use
 	leafLabel           = "fabric.topograph.run/tier-0"
 	spineLabel          = "fabric.topograph.run/tier-1"
+	cliqueLabel         = "nvidia.com/gpu.clique"
 	nvidiaResource      = "nvidia.com/gpu"
 	amdResource         = "amd.com/gpu"
 	nodeWriters         = 16
@@ -41,6 +42,8 @@ type FabricNode struct {
 	UnhealthyGPUs []int             `json:"unhealthyGpus"`
 	Cordoned      bool              `json:"cordoned"`
 	Labels        map[string]string `json:"labels"`
+	Machine       string            `json:"machine,omitempty"` // the kind that it stands for (machines.go)
+	Agent         bool              `json:"agent,omitempty"`   // a frond-agent runs for it
 }
 
 // parseFabric reads the engine's answer.

@@ -29,8 +29,9 @@ type placement struct {
 	gpus  int
 }
 
-// placementOf describes bound pods in the order of their ranks, a line for each stretch of ranks in one domain.
-func placementOf(pods []v1.Pod) placement {
+// placementOf describes bound pods in the order of their ranks, a line for each stretch of ranks in one domain. known are
+// indices of GPUs that have ids of their own.
+func placementOf(pods []v1.Pod, known map[string]int) placement {
 	pods = slices.Clone(pods)
 	slices.SortFunc(pods, func(a, b v1.Pod) int {
 		return cmp.Or(cmp.Compare(rankOf(&a), rankOf(&b)), cmp.Compare(a.Name, b.Name))
@@ -61,7 +62,7 @@ func placementOf(pods []v1.Pod) placement {
 		out.lines = append(out.lines, s.String())
 	}
 	if len(pods) == 1 {
-		out.lines[0] += "  GPUs " + indices(pods[0].Annotations[allocatedAnnotation])
+		out.lines[0] += "  GPUs " + indices(pods[0].Annotations[allocatedAnnotation], known)
 	}
 	return out
 }
@@ -155,14 +156,16 @@ func gpusOf(pod *v1.Pod) int {
 	return int(gpus)
 }
 
-// indices shortens ids such as node-5-gpu-0,node-5-gpu-1 to 0,1; others stay as they are.
-func indices(allocated string) string {
+// indices shortens ids such as node-5-gpu-0,node-5-gpu-1 and those that are known to 0,1; others stay as they are.
+func indices(allocated string, known map[string]int) string {
 	if allocated == "" {
 		return "(not recorded)"
 	}
 	ids := strings.Split(allocated, ",")
 	for i, id := range ids {
-		if at := strings.LastIndex(id, "-gpu-"); at >= 0 {
+		if index, found := known[id]; found {
+			ids[i] = strconv.Itoa(index)
+		} else if at := strings.LastIndex(id, "-gpu-"); at >= 0 {
 			ids[i] = id[at+len("-gpu-"):]
 		}
 	}

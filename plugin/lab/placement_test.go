@@ -22,7 +22,7 @@ func TestPlacementIsToldInRankOrder(t *testing.T) {
 	got := placementOf([]v1.Pod{
 		pod("c", "10", "spine-1/leaf-2", "node-6"), pod("b", "2", "spine-1/leaf-2", "node-5"),
 		pod("a", "1", "spine-1/leaf-1", "node-4"), pod("d", "0", "spine-1/leaf-1", "node-3"),
-	})
+	}, nil)
 	if want := "4 pods, 32 GPUs on 4 nodes in 2 leaves"; got.title != want {
 		t.Errorf("title %q, want %q", got.title, want)
 	}
@@ -33,8 +33,12 @@ func TestPlacementIsToldInRankOrder(t *testing.T) {
 
 	single := v1.Pod{Spec: v1.PodSpec{NodeName: "node-9"}}
 	single.Annotations = map[string]string{allocatedAnnotation: "node-9-gpu-4,node-9-gpu-7", domainAnnotation: "spine-1/leaf-3"}
-	if got := placementOf([]v1.Pod{single}).lines[0]; got != "spine-1/leaf-3                  node-9  GPUs 4,7" {
+	if got := placementOf([]v1.Pod{single}, nil).lines[0]; got != "spine-1/leaf-3                  node-9  GPUs 4,7" {
 		t.Errorf("single pod: %q", got)
+	}
+	single.Annotations[allocatedAnnotation] = "GPU-a,GPU-b,GPU-c"
+	if got := placementOf([]v1.Pod{single}, map[string]int{"GPU-a": 6, "GPU-b": 2}).lines[0]; got != "spine-1/leaf-3                  node-9  GPUs 6,2,GPU-c" {
+		t.Errorf("ids of an agent: %q", got)
 	}
 }
 

@@ -17,12 +17,13 @@ const frontProxyUser = "front-proxy-client"
 // endpoints are the ports of one lab, all on 127.0.0.1.
 type endpoints struct {
 	etcd, etcdPeer, apiServer, controller, scheduler int
+	agents                                           []int
 }
 
-const endpointCount = 5
+const endpointCount = 5 // and one for each agent
 
 func endpointsFrom(numbers []int) endpoints {
-	return endpoints{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]}
+	return endpoints{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[endpointCount:]}
 }
 
 func local(port int) string { return fmt.Sprintf("https://127.0.0.1:%d", port) }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -40,6 +41,7 @@ var (
 	errParentGone  = errors.New("the process that this lab belongs to has ended")
 	errFolderGone  = errors.New("the lab's folder was removed")
 	errTooLate     = errors.New("not ready")
+	errStartFailed = errors.New("the start failed")
 	errUpGone      = errors.New("lab up ended before the lab was ready")
 )
 
@@ -95,12 +97,22 @@ func Supervise(stdin io.Reader) error {
 	}()
 
 	to := &reporter{to: peer}
-	free, err := choosePorts(endpointCount)
+	agents := 0
+	for _, n := range asked.Nodes {
+		if n.Agent {
+			agents++
+		}
+	}
+	var beats sync.WaitGroup
+	free, err := choosePorts(endpointCount + agents)
 	if err == nil {
 		defer free.close() // not before: other labs must not choose them while a program of ours is being restarted
 		at := endpointsFrom(free.numbers)
 		bring := &bringUp{lab: lab, at: at, nodes: asked.Nodes, fabric: asked.Fabric, children: children, report: to}
 		err = start(starting, bring, time.Duration(asked.TimeoutSecs)*time.Second)
+		if err == nil && bring.reports != nil {
+			beats.Go(func() { bring.reports.keep(ctx, log) })
+		}
 	}
 	if err == nil {
 		err = children.settle()
@@ -123,6 +135,8 @@ func Supervise(stdin io.Reader) error {
 		}
 	}
 
+	end(errStartFailed) // nothing new when it has ended already
+	beats.Wait()
 	children.stopAll()
 	if errors.Is(context.Cause(ctx), errFolderGone) {
 		lab.sweep()

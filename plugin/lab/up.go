@@ -25,6 +25,8 @@ type Expand func(text []byte, line bool) ([]byte, error)
 type UpOptions struct {
 	Cluster   string // one line
 	Fabric    string // path of a fabric file, instead of Cluster
+	Machines  string // what the nodes of Cluster stand for, "dgx-h100=16,dgx-a100=8"; "": nothing, and nobody reports
+	Agents    int    // how many of them have a real agent; the lab speaks for the others
 	ParentPID int    // the lab ends when this process does; 0: it stays
 	Timeout   time.Duration
 	Expand    Expand
@@ -116,7 +118,13 @@ func (l Lab) order(opts UpOptions) (order, error) {
 		return asked, &InputError{err}
 	}
 	asked.Nodes = nodes
-	return asked, nil
+	if opts.Machines == "" {
+		return asked, nil
+	}
+	if opts.Fabric != "" {
+		return asked, inputErrorf("--machines and --fabric exclude each other: a fabric file says itself what its nodes are")
+	}
+	return asked, l.deal(asked.Nodes, opts.Machines, opts.Agents)
 }
 
 // joinRunning waits for a lab that is being started or stopped by others. up: it is up, and that was said; otherwise nothing runs.

@@ -340,10 +340,11 @@ func (w *witness) say(text string) {
 	w.heard = append(w.heard, text)
 }
 
-func (w *witness) PodSeen(pod *v1.Pod) { w.say("seen " + pod.Name) }
-func (w *witness) PodGone(pod *v1.Pod) { w.say("gone " + pod.Name) }
-func (w *witness) NodeChanged(string)  {}
-func (w *witness) Freed(gpus bool)     { w.say(fmt.Sprint("freed ", gpus)) }
+func (w *witness) PodSeen(pod *v1.Pod)       { w.say("seen " + pod.Name) }
+func (w *witness) PodGone(pod *v1.Pod)       { w.say("gone " + pod.Name) }
+func (w *witness) NodeChanged(string)        {}
+func (w *witness) Freed(gpus bool)           { w.say(fmt.Sprint("freed ", gpus)) }
+func (w *witness) ReportChanged(name string) { w.say("reported " + name) }
 func (w *witness) Problem(object runtime.Object, reason, _ string) {
 	w.say(reason + " " + object.(metav1.Object).GetName())
 }

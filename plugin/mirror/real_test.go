@@ -32,10 +32,11 @@ type world struct {
 	told   []string
 }
 
-func (w *world) PodSeen(*v1.Pod)    {}
-func (w *world) PodGone(*v1.Pod)    {}
-func (w *world) NodeChanged(string) {}
-func (w *world) Freed(bool)         {}
+func (w *world) PodSeen(*v1.Pod)      {}
+func (w *world) PodGone(*v1.Pod)      {}
+func (w *world) NodeChanged(string)   {}
+func (w *world) Freed(bool)           {}
+func (w *world) ReportChanged(string) {}
 func (w *world) Problem(object runtime.Object, reason, sentence string) {
 	w.told = append(w.told, reason+" "+object.(metav1.Object).GetName()+": "+sentence)
 }

@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,8 +24,11 @@ type reported struct {
 	used     *nodereport.Report // that the engine goes by; nil: none
 	names    *nodereport.Report // whose ids pods and Leases carry: used, or the last that was, even when it was taken back
 	topology uint32             // of used
-	told     string             // what was last said about it
-	stale    bool
+	uid      types.UID          // of the object, whatever it says
+	broken   string             // why the newest one was not whole; "": it was
+	told     string             // why the latest is not used, or not all of it
+	stale    string             // why nobody knows whether it is still true; "": it is
+	held     bool               // no new pods go there
 }
 
 // SetReport takes what an agent says of its node. changed: the engine was told something new.
@@ -37,7 +41,7 @@ func (m *Mirror) SetReport(report *nodereport.Report) (changed bool) {
 		m.reports[report.Node] = r
 	}
 	before := r.latest
-	r.latest = report
+	r.latest, r.uid, r.broken = report, report.UID, ""
 	if before != nil && before.Same(report) && m.nodes[report.Node] != nil {
 		// Only the heartbeat is new, and what came of the report before comes of it now.
 		if r.used == before {
@@ -60,7 +64,7 @@ func (m *Mirror) DropReport(name string) (changed bool) {
 	if r == nil {
 		return false
 	}
-	r.latest, r.used, r.told, r.stale = nil, nil, "", false
+	r.latest, r.used, r.broken, r.told, r.stale, r.held = nil, nil, "", "", "", false
 	if r.names == nil {
 		delete(m.reports, name)
 	}
@@ -76,7 +80,11 @@ func (m *Mirror) RefuseReport(name string, uid types.UID, err error) {
 		r = &reported{topology: shim.None}
 		m.reports[name] = r
 	}
-	m.refuse(r, (&nodereport.Report{Node: name, UID: uid}).Object(), err.Error()+"; the report is refused")
+	sentence := err.Error() + "; the report is refused"
+	if r.broken != sentence {
+		m.tell((&nodereport.Report{Node: name, UID: uid}).Object(), ReasonReportRefused, sentence)
+	}
+	r.broken, r.uid = sentence, uid
 }
 
 // reportChanged renews the node. A pod that the engine cannot take was told when it came.
@@ -129,26 +137,67 @@ func (m *Mirror) compose(name string, n *node) shim.Node {
 		if r.topology != shim.None {
 			entry.Model = r.used.Model
 		}
+		if r.held {
+			entry.Flags |= shim.NodeCordoned
+		}
 	}
 	return entry
 }
 
-// CheckReports looks for agents that have fallen silent. What they said last stays; somebody is told, once.
-func (m *Mirror) CheckReports(now time.Time) {
+// CheckReports looks for agents that have fallen silent. What they said last stays; somebody is told, once. A node whose
+// agent is silent takes no new pods, as if it were cordoned: what happens to its GPUs now nobody would hear. But when most
+// agents are silent, it is not the nodes that are ill: then none is held back. changed are the nodes that take pods no
+// more, or again.
+func (m *Mirror) CheckReports(now time.Time) (changed []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(m.reports)) {
-		r := m.reports[name]
+	silent, all := 0, 0
+	for name, r := range m.reports {
+		before := r.stale
+		r.stale = ""
 		if r.latest == nil || m.nodes[name] == nil {
-			r.stale = false
 			continue
 		}
-		sentence := r.latest.Stale(now)
-		if sentence != "" && !r.stale {
-			m.tell(r.latest.Object(), ReasonStaleReport, sentence+"; what it said last stays")
+		all++
+		if r.stale = r.latest.Stale(now); r.stale == "" {
+			continue
 		}
-		r.stale = sentence != ""
+		silent++
+		if before == "" {
+			m.tell(r.latest.Object(), ReasonStaleReport, r.stale+"; what it said last stays")
+		}
 	}
+	hold := 2*silent <= all
+	for name, r := range m.reports {
+		if held := hold && r.stale != "" && r.used != nil; held != r.held {
+			r.held = held
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	return slices.DeleteFunc(changed, func(name string) bool { return !m.reportChanged(name) })
+}
+
+// Verdict is what is thought of a node's report. Sentences are empty when all is well.
+type Verdict struct {
+	Node    string
+	UID     types.UID // of the object
+	Refused string    // why the newest one is not used, or not all of it
+	Stale   string    // why nobody knows whether it is still true
+	Held    bool      // no new pods go to the node because of that
+}
+
+// Verdicts on all reports, by name of the node.
+func (m *Mirror) Verdicts() []Verdict {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var list []Verdict
+	for _, name := range slices.Sorted(maps.Keys(m.reports)) {
+		if r := m.reports[name]; r.latest != nil || r.broken != "" {
+			list = append(list, Verdict{Node: name, UID: r.uid, Refused: cmp.Or(r.broken, r.told), Stale: r.stale, Held: r.held})
+		}
+	}
+	return list
 }
 
 // Stale is how many nodes have an agent that has fallen silent.
@@ -157,7 +206,7 @@ func (m *Mirror) Stale() int {
 	defer m.mu.RUnlock()
 	count := 0
 	for _, r := range m.reports {
-		if r.stale {
+		if r.stale != "" {
 			count++
 		}
 	}

@@ -4,6 +4,8 @@ package mirror
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,6 +160,98 @@ func TestSilentAgents(t *testing.T) {
 	at(2 * time.Hour)
 	if w.Stale() != 0 {
 		t.Error("it is gone")
+	}
+}
+
+func TestNodesOfSilentAgentsTakeNoPods(t *testing.T) {
+	w := newWorld(t)
+	reports := map[string]*nodereport.Report{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.node(name, 8)
+		reports[name] = reportOf(name, 8, 100)
+		w.report(reports[name])
+	}
+	begin := reports["a"].Heartbeat
+	beat := func(after time.Duration, names ...string) {
+		for _, name := range names {
+			next := *reports[name]
+			next.Heartbeat = begin.Add(after)
+			reports[name] = &next
+			w.report(&next)
+		}
+	}
+	check := func(after time.Duration, wantChanged, wantHeld string) {
+		t.Helper()
+		if got := strings.Join(w.CheckReports(begin.Add(after)), ""); got != wantChanged {
+			t.Errorf("after %s: changed %q, want %q", after, got, wantChanged)
+		}
+		held := ""
+		for _, v := range w.Verdicts() {
+			if v.Held {
+				held += v.Node
+			}
+			flags := "flags 0"
+			if v.Held {
+				flags = fmt.Sprintf("flags %d", shim.NodeCordoned)
+			}
+			w.wantsNode(v.Node, flags)
+		}
+		if held != wantHeld {
+			t.Errorf("after %s: held %q, want %q", after, held, wantHeld)
+		}
+	}
+	check(time.Minute, "", "")
+	beat(time.Minute, "b", "c", "d")
+	check(2*time.Minute, "a", "a")
+	check(2*time.Minute, "", "a") // told once
+	beat(3*time.Minute, "c", "d")
+	check(3*time.Minute, "b", "ab") // half of them
+	check(5*time.Minute, "ab", "")  // all of them: it is not the nodes
+	beat(5*time.Minute, "b", "c", "d")
+	check(5*time.Minute, "a", "a")
+	beat(5*time.Minute, "a")
+	check(5*time.Minute, "a", "")
+	check(7*time.Minute, "", "")
+	beat(7*time.Minute, "b", "c", "d")
+	check(7*time.Minute, "a", "a")
+	w.DropReport("a") // as without a report: there is none that could be wrong
+	check(7*time.Minute, "", "")
+}
+
+func TestVerdicts(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", 8)
+	good := reportOf("a", 8, 100)
+	w.report(good)
+	verdict := func() string {
+		all := w.Verdicts()
+		if len(all) != 1 || all[0].Node != "a" || all[0].UID == "" {
+			t.Fatalf("got %+v", all)
+		}
+		return all[0].Refused
+	}
+	if got := verdict(); got != "" {
+		t.Errorf("a good one: %q", got)
+	}
+	w.RefuseReport("a", good.UID, errors.New("odd"))
+	if got := verdict(); got != "odd; the report is refused" {
+		t.Errorf("a bad one: %q", got)
+	}
+	w.report(good)
+	if got := verdict(); got != "" {
+		t.Errorf("the same as before the bad one: %q", got)
+	}
+	w.report(reportOf("a", 7, 100))
+	if got := verdict(); !strings.Contains(got, "refused until the node agrees") {
+		t.Errorf("one that lacks a GPU: %q", got)
+	}
+	w.report(reportOf("a", 8, 100))
+	if got := verdict(); got != "" {
+		t.Errorf("all are back: %q", got)
+	}
+	w.DropReport("a")
+	if got := w.Verdicts(); len(got) != 0 {
+		t.Errorf("gone: %+v", got)
 	}
 }
 

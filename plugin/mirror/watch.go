@@ -25,6 +25,8 @@ type Observer interface {
 	NodeChanged(name string)
 	// Freed: there may be room that was not there before; gpus: GPUs among it, or a node.
 	Freed(gpus bool)
+	// ReportChanged: both of these for what an agent said, of which the scheduler's own queue hears nothing.
+	ReportChanged(name string)
 	// Problem is one sentence about an object that somebody should look at.
 	Problem(object runtime.Object, reason, sentence string)
 }

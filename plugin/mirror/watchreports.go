@@ -79,7 +79,7 @@ func (w *watcher) reportSet(object any) {
 	switch {
 	case reading.err == nil:
 		if w.mirror.SetReport(reading.report) {
-			w.observer.Freed(true)
+			w.observer.ReportChanged(reading.Name)
 		}
 	case !errors.Is(reading.err, nodereport.ErrEmpty):
 		w.logger.V(2).Info("Report refused", "node", reading.Name, "err", reading.err)
@@ -90,15 +90,15 @@ func (w *watcher) reportSet(object any) {
 
 func (w *watcher) reportDeleted(object any) {
 	if reading, ok := last[*reading](object); ok && w.mirror.DropReport(reading.Name) {
-		w.observer.Freed(true)
+		w.observer.ReportChanged(reading.Name)
 	}
 }
 
 // reportsPause is how often silent agents are looked for.
-const reportsPause = 10 * time.Second
+const reportsPause = 500 * time.Millisecond
 
-// RunReports tells of agents that fall silent, until the context ends.
-func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer Observer) {
+// RunReports acts on agents that fall silent, until the context ends. checked is called after each look.
+func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer Observer, checked func()) {
 	ticker := time.NewTicker(reportsPause)
 	defer ticker.Stop()
 	for {
@@ -106,8 +106,11 @@ func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer 
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			m.CheckReports(now())
+			for _, name := range m.CheckReports(now()) {
+				observer.ReportChanged(name)
+			}
 			m.Tell(observer)
+			checked()
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestWatchReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "unhealthy", func() bool { _, unhealthy, _ := entry(); return unhealthy == 1 })
-	w.wait(t, "freed true")
+	w.wait(t, "reported a")
 	if _, err := resource.Update(ctx, status("a", "bad"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

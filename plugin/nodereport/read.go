@@ -22,6 +22,7 @@ const (
 	devicesMax   = shim.GPUsMax
 	textMax      = 128 // bytes in an id or a model
 	nameMax      = 253 // bytes in the name of a node
+	slicesMax    = 16  // parts that one device is cut into
 	usersMax     = 64  // pods that use one device
 	userMax      = 317 // bytes in the name of one
 	numaMax      = math.MaxUint8
@@ -147,6 +148,13 @@ func (r *Report) device(device map[string]any, path string, index uint32) (model
 		r.Unhealthy |= 1 << index
 	case health != "Healthy":
 		return "", fmt.Errorf("%s.health: must be Healthy, Unhealthy or Unknown, got %s", path, shown(health))
+	}
+	slices, err := items(device, path+".mig", "mig", slicesMax)
+	if err != nil {
+		return "", err
+	}
+	if len(slices) > 0 {
+		r.Unhealthy |= 1 << index // nobody can have all of it
 	}
 	if _, there := device["numaNode"]; there {
 		numa, err := number(device, path+".numaNode", "numaNode", 0, numaMax)

@@ -32,7 +32,7 @@ type Report struct {
 	Devices   []Device  // by index
 	Model     string    // of all devices; "": they differ, or nobody said
 	Topology  shim.Topology
-	Unhealthy uint32    // bit i: device i
+	Unhealthy uint32    // bit i: device i cannot be given away: it is not healthy, or it is cut into slices
 	Heartbeat time.Time // zero: none was written
 }
 

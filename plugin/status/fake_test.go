@@ -38,6 +38,7 @@ func bubble(t *testing.T, objects []*unstructured.Unstructured, test func(*rig))
 	synctest.Test(t, func(t *testing.T) {
 		kinds := map[schema.GroupVersionResource]string{
 			apis.GpuClaims: "GpuClaimList", apis.PodGroups: "PodGroupList", apis.SchedulerConfigs: "SchedulerConfigList",
+			apis.GpuNodeStatuses: "GpuNodeStatusList",
 		}
 		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
 		for _, object := range objects {
@@ -71,7 +72,7 @@ func bubble(t *testing.T, objects []*unstructured.Unstructured, test func(*rig))
 
 func resourceOf(object *unstructured.Unstructured) (schema.GroupVersionResource, bool) {
 	resource, found := map[string]schema.GroupVersionResource{
-		"GpuClaim": apis.GpuClaims, "PodGroup": apis.PodGroups, "SchedulerConfig": apis.SchedulerConfigs,
+		"GpuClaim": apis.GpuClaims, "PodGroup": apis.PodGroups, "SchedulerConfig": apis.SchedulerConfigs, "GpuNodeStatus": apis.GpuNodeStatuses,
 	}[object.GetKind()]
 	return resource, found
 }

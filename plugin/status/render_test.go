@@ -3,6 +3,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +144,64 @@ func TestConfigConditions(t *testing.T) {
 			if got.Status != truth(applied) || got.ObservedGeneration != 8 || status.ObservedGeneration != 8 || got.Reason != "Why" || got.Message != "because" {
 				t.Errorf("status %+v", status)
 			}
+		}
+	})
+}
+
+func TestReportConditionsLeaveTheReportAlone(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apis.GPU.String(), "kind": apis.KindGpuNodeStatus, "metadata": map[string]any{"name": "node-1", "uid": "u"},
+		"status": map[string]any{"total": int64(8), "heartbeat": "2026-01-02T15:04:05Z"},
+	}}
+	bubble(t, []*unstructured.Unstructured{object}, func(r *rig) {
+		begin := time.Now()
+		for minute, c := range []struct {
+			state           ReportState
+			accepted, fresh string // status, and minutes since the beginning when it turned
+			says            string
+		}{
+			{ReportState{}, "True 0", "True 0", ""},
+			{ReportState{Stale: "old"}, "True 0", "False 1", "old; what it said last stays"},
+			{ReportState{Stale: "old", Held: true}, "True 0", "False 1", "old; what it said last stays, and no new pods go there"},
+			{ReportState{Refused: "odd"}, "False 3", "True 3", ""},
+		} {
+			c.state.Name, c.state.UID = "node-1", "u"
+			r.Report(c.state)
+			r.Report(c.state)
+			r.rest(time.Minute)
+			status, err := apis.Status[apis.NodeReport](r.get(apis.GpuNodeStatuses, "", "node-1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status.Total != 8 || status.Heartbeat.IsZero() || len(status.Conditions) != 2 {
+				t.Errorf("%d: status %+v", minute, status)
+			}
+			for name, want := range map[string]string{apis.ConditionAccepted: c.accepted, apis.ConditionFresh: c.fresh} {
+				got := condition(t, status.Conditions, name)
+				if text := fmt.Sprintf("%s %d", got.Status, got.LastTransitionTime.Sub(begin)/time.Minute); text != want {
+					t.Errorf("%d: %s is %s, want %s", minute, name, text, want)
+				}
+			}
+			if got := condition(t, status.Conditions, apis.ConditionFresh).Message; got != c.says {
+				t.Errorf("%d: says %q", minute, got)
+			}
+		}
+		if len(r.patches) != 4 {
+			t.Errorf("%d patches for 4 states", len(r.patches))
+		}
+	})
+}
+
+// An object into which nobody has written yet has no report that could be judged.
+func TestAnEmptyReportHasNoConditions(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apis.GPU.String(), "kind": apis.KindGpuNodeStatus, "metadata": map[string]any{"name": "node-1", "uid": "u"},
+	}}
+	bubble(t, []*unstructured.Unstructured{object}, func(r *rig) {
+		r.Report(ReportState{Name: "node-1", UID: "u"})
+		r.rest(time.Minute)
+		if _, there := r.get(apis.GpuNodeStatuses, "", "node-1").Object["status"]; there || len(r.patches) != 0 {
+			t.Errorf("%d patches", len(r.patches))
 		}
 	})
 }

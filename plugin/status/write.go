@@ -28,9 +28,12 @@ var (
 // fieldManager is the name under which we write.
 const fieldManager = "frond-scheduler"
 
-// write makes the object say s. The patch replaces the whole status of exactly that object: it tests the uid, because
-// the API server ignores a uid in any other kind of patch to a status, and it needs no resourceVersion, because nobody
-// else writes these.
+// parted is a state that is one field of a status whose others are not ours.
+type parted interface{ part() string }
+
+// write makes the object say s. The patch replaces the whole status of exactly that object, or our part of it: it tests
+// the uid, because the API server ignores a uid in any other kind of patch to a status, and it needs no resourceVersion,
+// because nobody else writes these.
 func (w *Writer) write(ctx context.Context, k key, s state) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -53,12 +56,20 @@ func (w *Writer) write(ctx context.Context, k key, s state) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
-	if equality.Semantic.DeepEqual(object.Object["status"], any(want)) {
+	path, there, wanted := "/status", object.Object["status"], any(want)
+	if p, ok := s.(parted); ok {
+		whole, _ := there.(map[string]any)
+		if whole == nil {
+			return nil // nothing is said yet that we could have thoughts about
+		}
+		path, there, wanted = path+"/"+p.part(), whole[p.part()], want[p.part()]
+	}
+	if equality.Semantic.DeepEqual(there, wanted) {
 		return nil
 	}
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": k.uid},
-		{"op": "add", "path": "/status", "value": want},
+		{"op": "add", "path": path, "value": wanted},
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRefused, err)

@@ -60,17 +60,18 @@ type cluster struct {
 	report        *reporter
 	ended         *endedPods // nil in tests that tell of them themselves
 
-	ctx      context.Context // of the scheduler: ends all that we have started
-	first    fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
-	recorder record.EventRecorder
-	told     sync.Map // lead of a gang → the sentence that it was told last
-	profiles sync.Map // scheduler names that use the plugin
-	alarms   sync.Map // single pods that are woken when their topology-wait ends
-	synced   func() bool
-	caughtUp atomic.Bool
-	seenAll  atomic.Pointer[time.Time] // since when everything that was there at the start is known
-	freed    chan bool                 // room may have appeared; true: GPUs or a node
-	binding  chan struct{}             // Bindings on their way
+	ctx            context.Context // of the scheduler: ends all that we have started
+	first          fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
+	recorder       record.EventRecorder
+	told           sync.Map // lead of a gang → the sentence that it was told last
+	profiles       sync.Map // scheduler names that use the plugin
+	alarms         sync.Map // single pods that are woken when their topology-wait ends
+	synced         func() bool
+	caughtUp       atomic.Bool
+	reportsChanged atomic.Bool               // since single pods were last woken
+	seenAll        atomic.Pointer[time.Time] // since when everything that was there at the start is known
+	freed          chan bool                 // room may have appeared; true: GPUs or a node
+	binding        chan struct{}             // Bindings on their way
 }
 
 // Factory makes the plugin for a profile. An error stops the start of the scheduler; it is one sentence.
@@ -188,7 +189,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 
 	core := handle.SharedInformerFactory().Core().V1()
 	observer := &observer{cluster: c, logger: logger}
-	settled, runReports, err := c.prepareReports(logger, handle)
+	writer, settled, runReports, err := c.prepareReports(logger, handle)
 	if err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	if err != nil {
 		return err
 	}
-	reported, err := observer.watchReports(ctx, handle.KubeConfig())
+	reported, err := observer.watchReports(ctx, handle.KubeConfig(), writer)
 	if err != nil {
 		return err
 	}

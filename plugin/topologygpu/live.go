@@ -26,26 +26,26 @@ const (
 )
 
 // prepareReports makes the reporter and the watcher of live configuration; run starts both.
-func (c *cluster) prepareReports(logger klog.Logger, handle fwk.Handle) (settled func() bool, run func(context.Context), err error) {
+func (c *cluster) prepareReports(logger klog.Logger, handle fwk.Handle) (writer *status.Writer, settled func() bool, run func(context.Context), err error) {
 	config := rest.CopyConfig(handle.KubeConfig())
 	config.QPS, config.Burst = statusQPS, statusBurst
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a client for status and live configuration: %w", err)
+		return nil, nil, nil, fmt.Errorf("making a client for status and live configuration: %w", err)
 	}
-	writer := status.New(client, c.now)
+	writer = status.New(client, c.now)
 	if c.ended, err = newEndedPods(c, handle.ClientSet()); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	c.report = newReporter(c, writer, func() bool { return c.synced() && c.ended.synced() })
 	watcher, err := liveconfig.New(client, func(spec []byte) error { return c.configure(logger, spec) }, c.report.config)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	// Nothing is decided before live configuration counts, but for long nobody waits for a kind that cannot be listed.
 	patient := c.now().Add(syncPatience)
 	settled = func() bool { return watcher.Settled() || c.now().After(patient) }
-	return settled, func(ctx context.Context) {
+	return writer, settled, func(ctx context.Context) {
 		go writer.Run(ctx, statusWriters)
 		go c.report.run(ctx)
 		go c.ended.run(ctx)
@@ -63,10 +63,16 @@ func (c *cluster) configure(logger klog.Logger, spec []byte) error {
 		return nil // nothing has been decided yet
 	}
 	c.roomAppeared(true)
+	c.wakeSingle(logger)
+	return nil
+}
+
+// wakeSingle wakes pods in no gang that wait. For gangs the table does it, for events that it knows the scheduler's queue.
+func (c *cluster) wakeSingle(logger klog.Logger) {
 	pods, err := c.first.SharedInformerFactory().Core().V1().Pods().Lister().List(labels.Everything())
 	if err != nil {
-		logger.Error(err, "Pods that wait are not woken for the new configuration")
-		return nil
+		logger.Error(err, "Pods that wait are not woken")
+		return
 	}
 	var waiting []*v1.Pod
 	for _, pod := range pods {
@@ -78,5 +84,4 @@ func (c *cluster) configure(logger klog.Logger, spec []byte) error {
 	if len(waiting) > 0 {
 		(&waker{cluster: c, logger: logger}).Activate(waiting)
 	}
-	return nil
 }

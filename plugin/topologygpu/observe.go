@@ -78,6 +78,14 @@ func (o *observer) NodeChanged(name string) { o.reject(o.table.Disturb(name), re
 // Freed: there may be room that was not there before.
 func (o *observer) Freed(gpus bool) { o.roomAppeared(gpus) }
 
+// ReportChanged: a GPU that a gang counts on may be dead, or there is room. Whoever waits is woken with the next look at the
+// reports: those of a whole cluster may come at once.
+func (o *observer) ReportChanged(name string) {
+	o.NodeChanged(name)
+	o.roomAppeared(true)
+	o.reportsChanged.Store(true)
+}
+
 // Problem is told as an event on the object.
 func (o *observer) Problem(object runtime.Object, reason, sentence string) {
 	o.recorder.Event(object, v1.EventTypeWarning, reason, sentence)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server that knows one kind, one verb and how to misbehave. It checks what the real one would check of a
-server-side apply, remembers every status that it accepted, and answers as `mood` tells it."""
+"""An API server that knows one kind, its node and how to misbehave. It checks what the real one would check of a
+server-side apply, remembers every status that it accepted, and answers writes as `mood` tells it."""
 import json
 import re
 import socket
@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
 
 BASE = "/apis/gpu.scheduling/v1/gpunodestatuses/"
+NODE_UID = "0a1b2c3d-0000-4000-8000-00000000cafe"
 
 
 def contradicts(status):
@@ -32,6 +33,9 @@ class FakeApi:
         self.lock = threading.Lock()
         self.mood = lambda count: None  # count of the request -> None, or (HTTP code, headers), or seconds to wait
         self.made = False  # the object is there
+        self.left = None  # a status that somebody else has left
+        self.reads = []  # (path, HTTP code)
+        self.forbid_reads = False
         self.accepted = []  # (when, status)
         self.requests = []  # (when, HTTP code)
         self.complaints = []  # requests that no agent should make
@@ -49,10 +53,13 @@ class FakeApi:
                 api.handle(self)
 
             def do_GET(self):
-                api.complain(f"GET {self.path}")
+                api.answer_read(self)
+
+            def do_POST(self):
+                api.complain(f"{self.command} {self.path}")
                 self.send_error(405)
 
-            do_POST = do_PUT = do_DELETE = do_GET
+            do_PUT = do_DELETE = do_POST
 
             def log_message(self, *_):
                 pass
@@ -104,6 +111,30 @@ class FakeApi:
         with self.lock:
             self.complaints.append(sentence)
 
+    def answer_read(self, request):
+        said, code = self.read(request)
+        with self.lock:
+            self.reads.append((request.path, code))
+        self.send(request, code, {}, said if code < 400 else {"kind": "Status", "code": code, "message": f"fake answer {code}"})
+
+    def read(self, request):
+        if request.headers.get("Authorization") != "Bearer " + self.token:
+            return None, 401
+        if self.forbid_reads:
+            return None, 403
+        if request.path == "/api/v1/nodes/" + self.node:
+            if "PartialObjectMetadata" not in request.headers.get("Accept", ""):
+                self.complain("all of the node was asked for")
+            return {"kind": "PartialObjectMetadata", "metadata": {"name": self.node, "uid": NODE_UID}}, 200
+        if request.path != BASE + self.node:
+            self.complain(f"GET {request.path}")
+            return None, 403
+        with self.lock:
+            status = self.accepted[-1][1] if self.accepted else self.left
+        if status is None:
+            return None, 404
+        return {"kind": "GpuNodeStatus", "metadata": {"name": self.node}, "status": {**status, "conditions": []}}, 200
+
     def handle(self, request):
         body = request.rfile.read(int(request.headers.get("Content-Length", "0")))
         with self.lock:
@@ -120,6 +151,9 @@ class FakeApi:
         with self.lock:
             self.requests.append((time.monotonic(), code))
         message = {"kind": "Status", "code": code, "message": f"fake answer {code}"} if code >= 400 else json.loads(body)
+        self.send(request, code, headers, message)
+
+    def send(self, request, code, headers, message):
         text = json.dumps(message, separators=(",", ":")).encode()
         try:
             request.send_response(code)
@@ -147,7 +181,10 @@ class FakeApi:
             self.complain("Content-Type " + str(request.headers.get("Content-Type")))
             return 415
         said = json.loads(body)
-        if (said["apiVersion"], said["kind"], said["metadata"]) != ("gpu.scheduling/v1", "GpuNodeStatus", {"name": self.node}):
+        metadata = {"name": self.node}
+        if match[2] is None and not self.forbid_reads:
+            metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": NODE_UID}]
+        if (said["apiVersion"], said["kind"], said["metadata"]) != ("gpu.scheduling/v1", "GpuNodeStatus", metadata):
             self.complain("object " + body[:200].decode())
             return 422
         if match[2] is None:

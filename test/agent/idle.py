@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an idle agent costs: memory and processor over some time on the fake DGX H100, default settings.
-Usage: idle.py AGENT [SECONDS]"""
+"""What an idle agent costs: memory and processor over some time on the fake DGX H100, default settings. Prints Markdown,
+fails over the targets. Usage: idle.py AGENT [SECONDS]"""
 import os
 import sys
 import time
@@ -10,7 +10,8 @@ sys.dont_write_bytecode = True  # nothing is built outside build/
 from rig import Rig
 
 agent, seconds = os.path.abspath(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
-rig = Rig(agent)
+RSS_MIB, CPU_PERCENT = 10e6 / 2**20, 0.1  # targets
+rig = Rig(agent, env={"FROND_FAKE_NVML_EVERY": "20"})  # its looks at its own description are no driver's
 try:
     rig.wait_healthy()
     time.sleep(2)
@@ -21,10 +22,12 @@ try:
     reads = rig.metric("frond_agent_reads_total") - reads
     with open(f"/proc/{rig.process.pid}/status") as file:
         peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
-    print(f"rss_peak_mib {peak / 2**10:.2f}")
-    print(f"rss_mib {rig.rss() / 2**20:.2f}")
-    print(f"cpu_percent_of_a_core {used / lasted * 100:.3f}")
-    print(f"cpu_us_per_read {used / reads * 1e6:.0f}")
-    print(f"reads {reads:.0f} writes {len(rig.statuses()) - writes} seconds {lasted:.0f}")
+    rss, percent = rig.rss() / 2**20, used / lasted * 100
+    print("| agent, idle | measured | target |\n|---|---|---|")
+    print(f"| memory | {rss:.2f} MiB (peak while starting {peak / 2**10:.2f}) | {RSS_MIB:.2f} MiB |")
+    print(f"| processor | {percent:.3f} % of a core, {used / reads * 1e6:.0f} µs a look | {CPU_PERCENT} % |")
+    print(f"\n{reads:.0f} looks and {len(rig.statuses()) - writes} writes in {lasted:.0f} s")
+    good = rss <= RSS_MIB and percent < CPU_PERCENT
 finally:
     rig.close()
+sys.exit(not good)

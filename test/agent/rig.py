@@ -48,7 +48,7 @@ def free_port():
 
 
 class Rig:
-    def __init__(self, agent, machine="", node="node-1", args=(), nvml=NVML, start=True, up=True):
+    def __init__(self, agent, machine="", node="node-1", args=(), nvml=NVML, start=True, up=True, env=None):
         self.folder = tempfile.mkdtemp(prefix="frond-agent-")
         self.agent_path, self.process = agent, None
         self.machine_file = os.path.join(self.folder, "machine")
@@ -61,7 +61,7 @@ class Rig:
         if not up:
             self.api.down()
         self.args = [*args]
-        self.node, self.nvml = node, nvml
+        self.node, self.nvml, self.env = node, nvml, env or {}
         if start:
             self.start()
 
@@ -74,7 +74,7 @@ class Rig:
         self.process = subprocess.Popen(
             [self.agent_path, "--api", f"https://127.0.0.1:{self.api.port}", "--token-file", self.token_file, "--ca-file",
              self.ca_file, "--nvml", self.nvml, "--hwloc-xml", XML, "--listen", f"127.0.0.1:{self.listen}", *self.args],
-            env={"PATH": os.environ["PATH"], "NODE_NAME": self.node, "FROND_FAKE_NVML": self.machine_file},
+            env={"PATH": os.environ["PATH"], "NODE_NAME": self.node, "FROND_FAKE_NVML": self.machine_file, **self.env},
             stderr=self.log, stdout=subprocess.DEVNULL)
 
     def logged(self):

@@ -18,6 +18,7 @@ from rig import H100, NVML, XML, Rig, health_of, make_ca, once, replace
 SANITIZED, RELEASE = (os.path.abspath(path) for path in sys.argv[1:3])
 SEED = int(os.environ.get("FROND_SEED", "0")) or random.randrange(1, 2**31)
 CYCLES = int(os.environ.get("FROND_AGENT_CYCLES", "3000"))
+ERRORS = int(os.environ.get("FROND_AGENT_ERRORS", "1000"))
 DOWN_S = float(os.environ.get("FROND_AGENT_DOWN_S", "20"))
 FIXED = ("index", "model", "memoryMiB", "numaNode", "pciBusId")  # cannot change while the machine is the same
 HEALTHY, UNKNOWN = ["Healthy"] * 8, ["Unknown"] * 8
@@ -166,7 +167,7 @@ def conflicts_and_errors(rig_of):
     rig.wait("all of it", lambda: len(rig.api.requests) > 15, 40)
     check([code for _, code in rig.api.requests[:15]] ==
           [409, 201, 500, 200, 503, 200, 409, 200, 404, 201, 200, 403, 200, 302, 200], f"{rig.api.requests}")
-    for answer, times in (("conflict", 2), ("server_error", 2), ("not_found", 1), ("refused", 2)):
+    for answer, times in (("conflict", 2), ("server_error", 2), ("not_found", 2), ("refused", 2)):
         check(rig.metric(f'frond_agent_requests_total{{answer="{answer}"}}') == times, f"{answer}\n{rig.get('/metrics')}")
     ends_well(rig)
 
@@ -216,7 +217,8 @@ def driver_hangs(rig_of):
     check(time.monotonic() - begin > 8, "too early to call it a hang")
     last = rig.statuses()[-1]
     for device, before in zip(last["devices"], good["devices"]):
-        check({**device, "health": 0} == {**before, "health": 0}, "the rest is not as last known")
+        check(device["reason"] == "the driver has not come back from a call for 10 s", f"reason {device.get('reason')}")
+        check({**device, "health": 0, "reason": 0} == {**before, "health": 0, "reason": 0}, "the rest is not as last known")
     check(rig.metric('frond_agent_driver_state{state="hung"}') == 1, "the metric")
     count = len(rig.statuses())
     rig.wait("heartbeats go on", lambda: len(rig.statuses()) >= count + 2, 8)
@@ -271,8 +273,10 @@ def random_error_codes(rig_of):
     rig.wait_healthy()
     for i, percent in enumerate((1, 10, 50, 100)):
         rig.machine(f"inject {percent} {SEED + i}")
-        reads = rig.metric("frond_agent_reads_total")
+        reads, failed = rig.metric("frond_agent_reads_total"), rig.metric("frond_agent_failed_calls_total")
         rig.wait("200 looks", lambda: rig.metric("frond_agent_reads_total") > reads + 200, 40)
+        rig.wait(f"{ERRORS / 4} error codes", lambda: rig.metric("frond_agent_failed_calls_total") > failed + ERRORS / 4, 600)
+    print(f"  random error codes: {rig.metric('frond_agent_failed_calls_total'):.0f}")
     count = len(rig.statuses())
     for status in rig.statuses():
         true_to(truth, status)
@@ -314,6 +318,56 @@ def memory_stays_flat(rig_of):
     print(f"  memory: {before / 2**20:.2f} MiB, {grown / 1024:+.0f} KiB after {CYCLES} more looks, "
           f"{len(rig.statuses())} writes")
     check(grown < 512 * 1024, f"grew by {grown} bytes")
+    ends_well(rig)
+
+
+def restart_knows_what_was_reported(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "1s", "--interval", "100ms"])
+    rig.wait_healthy()
+    good = rig.statuses()[-1]
+    rig.machine("xid 5 79")
+    rig.wait("the XID", lambda: rig.statuses()[-1]["devices"][5]["health"] == "Unhealthy", 5)
+    check(rig.statuses()[-1]["devices"][5]["reason"] == "XID 79", "the reason")
+    # A dead GPU has no name for an agent that never saw it alive, and a driver tells of an XID once.
+    check(rig.stop() == 0, "it ended badly")
+    rig.machine("lost 3")
+    count = len(rig.statuses())
+    rig.start()
+    rig.wait("a report after the restart", lambda: len(rig.statuses()) > count + 1, 8)
+    for status in rig.statuses()[count:]:
+        check([d["id"] for d in status["devices"]] == [d["id"] for d in good["devices"]], "another GPU")
+        check([d["health"] for d in status["devices"]] == HEALTHY[:3] + ["Unhealthy", "Healthy", "Unhealthy", "Healthy", "Healthy"], f"{status}")
+        check(status["devices"][3]["model"] == good["devices"][3]["model"] and status["devices"][5]["reason"] == "XID 79", f"{status}")
+    # The driver is gone when the agent comes back: what was last known is unknown now, and is still there.
+    check(rig.stop() == 0, "it ended badly")
+    rig.machine("no-driver")
+    count = len(rig.statuses())
+    rig.start()
+    rig.wait("a report without a driver", lambda: len(rig.statuses()) > count, 8)
+    unknown = UNKNOWN[:3] + ["Unhealthy", "Unknown", "Unhealthy"] + UNKNOWN[6:]
+    check(all(health_of(status) == unknown for status in rig.statuses()[count:]), f"{rig.statuses()[count:]}")
+    check("does not answer" in rig.statuses()[-1]["devices"][0]["reason"], "the reason")
+    rig.machine("")  # and a driver that starts again has repaired what an XID stands for
+    rig.wait_healthy(5, after=count)
+    ends_well(rig)
+
+
+def what_others_left_is_not_believed(rig_of):
+    for left in ({"total": 3}, {"total": 1, "devices": [{"id": "GPU-x", "index": 0, "health": "Unhealthy", "reason": "XID 79"}]}):
+        rig = rig_of(SANITIZED, start=False)
+        rig.api.left = left
+        rig.start()
+        rig.wait_healthy()
+        check(all(health_of(status) == HEALTHY for status in rig.statuses()), "what was left shows")
+        ends_well(rig)
+
+
+def it_may_not_read(rig_of):
+    rig = rig_of(SANITIZED, start=False)
+    rig.api.forbid_reads = True
+    rig.start()
+    rig.wait_healthy()
+    check(rig.logged().count("may not read") == 2, rig.logged())
     ends_well(rig)
 
 
@@ -369,7 +423,7 @@ def command_line(rig_of):
 
 SCENARIOS = [api_is_down, conflicts_and_errors, api_is_slow, driver_hangs, token_is_rotated, ca_is_rotated,
              idle_writes_only_heartbeats, changes_are_written_at_once, random_error_codes, any_bytes_as_answers, memory_stays_flat,
-             driver_hangs_from_the_start, throttled, driver_goes_away, no_driver_at_all, api_is_down_at_the_start,
+             restart_knows_what_was_reported, what_others_left_is_not_believed, it_may_not_read, driver_hangs_from_the_start, throttled, driver_goes_away, no_driver_at_all, api_is_down_at_the_start,
              object_is_deleted, odd_clients, command_line]
 
 

@@ -40,13 +40,20 @@ type Lab struct {
 }
 
 // Main is TestMain: starts a lab, hands it to use, runs the tests, stops it.
-func Main(m *testing.M, use func(*Lab)) { main(m, false, use) }
+func Main(m *testing.M, use func(*Lab)) { exit(m, usual, false, use) }
+
+// MainWith is Main with other flags of `lab up`.
+func MainWith(m *testing.M, flags []string, use func(*Lab)) {
+	exit(m, func() (*Lab, error) { return up(strconv.Itoa(os.Getpid()), flags...) }, false, use)
+}
 
 // MainAlone is Main for tests that bring their own schedulers: the lab's own is paused.
-func MainAlone(m *testing.M, use func(*Lab)) { main(m, true, use) }
+func MainAlone(m *testing.M, use func(*Lab)) { exit(m, usual, true, use) }
 
-func main(m *testing.M, alone bool, use func(*Lab)) {
-	code, err := run(m, alone, use)
+func usual() (*Lab, error) { return up(strconv.Itoa(os.Getpid()), "--cluster", ClusterLine) }
+
+func exit(m *testing.M, start func() (*Lab, error), alone bool, use func(*Lab)) {
+	code, err := run(m, start, alone, use)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "harness:", err)
 		code = 1
@@ -54,8 +61,8 @@ func main(m *testing.M, alone bool, use func(*Lab)) {
 	os.Exit(code)
 }
 
-func run(m *testing.M, alone bool, use func(*Lab)) (int, error) {
-	lab, err := up(strconv.Itoa(os.Getpid()), "--cluster", ClusterLine)
+func run(m *testing.M, start func() (*Lab, error), alone bool, use func(*Lab)) (int, error) {
+	lab, err := start()
 	if err != nil {
 		return 1, err
 	}
@@ -98,13 +105,14 @@ func start(t testing.TB, how, cluster string) *Lab {
 	return lab
 }
 
-func up(name, how, cluster string) (*Lab, error) {
+func up(name string, flags ...string) (*Lab, error) {
 	root, err := filepath.Abs("../..") // of test/PACKAGE, where go test runs us
 	if err != nil {
 		return nil, err
 	}
 	lab := &Lab{Root: root, Dir: filepath.Join(root, "build", "labs", name)}
-	if out, err := lab.command("up", how, cluster, "--with-parent", strconv.Itoa(os.Getpid())).CombinedOutput(); err != nil {
+	flags = append(flags, "--with-parent", strconv.Itoa(os.Getpid()))
+	if out, err := lab.command("up", flags...).CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("lab up: %w\n%s", err, out), os.RemoveAll(lab.Dir))
 	}
 	if lab.Config, err = clientcmd.BuildConfigFromFlags("", lab.Kubeconfig()); err == nil {
@@ -126,25 +134,36 @@ func (l *Lab) down() {
 // pauseScheduler stops the lab's own scheduler where it is: killed, it would be started again. A paused one needs to be
 // woken before it can be told to end.
 func (l *Lab) pauseScheduler() (resume func(), err error) {
+	scheduler, err := l.Running("scheduler")
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = syscall.Kill(scheduler.PID, syscall.SIGCONT) }, syscall.Kill(scheduler.PID, syscall.SIGSTOP)
+}
+
+// Running is a program of the lab.
+type Running struct {
+	Name string
+	PID  int
+	Port int
+}
+
+// Running finds one by its name in `lab status`.
+func (l *Lab) Running(name string) (Running, error) {
 	data, err := os.ReadFile(filepath.Join(l.Dir, "state.json"))
 	if err != nil {
-		return nil, fmt.Errorf("read the lab's state: %w", err)
+		return Running{}, fmt.Errorf("read the lab's state: %w", err)
 	}
-	var state struct {
-		Programs []struct {
-			Name string
-			PID  int
-		}
-	}
+	var state struct{ Programs []Running }
 	if err := json.Unmarshal(data, &state); err != nil {
-		return nil, fmt.Errorf("read the lab's state: %w", err)
+		return Running{}, fmt.Errorf("read the lab's state: %w", err)
 	}
 	for _, program := range state.Programs {
-		if program.Name == "scheduler" && program.PID > 0 {
-			return func() { _ = syscall.Kill(program.PID, syscall.SIGCONT) }, syscall.Kill(program.PID, syscall.SIGSTOP)
+		if program.Name == name && program.PID > 0 {
+			return program, nil
 		}
 	}
-	return nil, errors.New("the lab runs no scheduler")
+	return Running{}, fmt.Errorf("the lab runs no %s", name)
 }
 
 func (l *Lab) command(verb string, args ...string) *exec.Cmd {

@@ -45,7 +45,7 @@ static void a_pod_needs_no_flags(void)
 	TEST_ASSERT_EQUAL_STRING("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", options.ca_file);
 	TEST_ASSERT_EQUAL_STRING("127.0.0.1", options.host);
 	TEST_ASSERT_EQUAL(9417, options.port);
-	TEST_ASSERT_EQUAL(1000, options.interval_ms);
+	TEST_ASSERT_EQUAL(500, options.interval_ms);
 	TEST_ASSERT_EQUAL(30000, options.heartbeat_ms);
 	environment.service_host = "fd00::1";
 	accepts(NULL, NULL);

@@ -28,6 +28,7 @@ void setUp(void)
 
 void tearDown(void)
 {
+	picture_end(&picture);
 }
 
 static void taken(void)
@@ -47,7 +48,7 @@ static void nothing_is_news_before_a_good_report(void)
 	report.state = PROBE_NO_DRIVER;
 	report.gpu_count = 0;
 	taken();
-	picture_doubt(&picture);
+	picture_doubt(&picture, "it hangs");
 	TEST_ASSERT_FALSE(picture_changed(&picture));
 	TEST_ASSERT_FALSE(picture.good);
 }
@@ -93,6 +94,7 @@ static void gpus_that_nobody_can_ask_about_are_unknown_and_stay(void)
 	accepted();
 	struct status before = picture.now;
 	report.state = PROBE_BROKEN;
+	strcpy(report.reason, "the driver is ill");
 	report.gpu_count = 0;
 	taken();
 	TEST_ASSERT_TRUE(picture.doubted);
@@ -101,6 +103,8 @@ static void gpus_that_nobody_can_ask_about_are_unknown_and_stay(void)
 	TEST_ASSERT_EQUAL(PROBE_HEALTH_UNKNOWN, picture.now.devices[0].health);
 	TEST_ASSERT_EQUAL(PROBE_UNHEALTHY, picture.now.devices[1].health);
 	before.devices[0].health = PROBE_HEALTH_UNKNOWN;
+	status_reason_set(&before.devices[0], report.reason);
+	TEST_ASSERT_EQUAL_STRING("the driver is ill", before.devices[0].reason);
 	TEST_ASSERT_EQUAL_MEMORY(&before, &picture.now, sizeof(before)); /* all else as it was */
 	accepted();
 	taken();
@@ -111,6 +115,115 @@ static void gpus_that_nobody_can_ask_about_are_unknown_and_stay(void)
 	taken();
 	TEST_ASSERT_FALSE(picture.doubted);
 	TEST_ASSERT_EQUAL(PROBE_HEALTHY, picture.now.devices[0].health);
+}
+
+/* What an agent before this one has written: GPU 1 is dead by an XID. */
+static struct status earlier(void)
+{
+	struct status status;
+	report.gpus[1].health = PROBE_UNHEALTHY;
+	strcpy(report.gpus[1].reason, "XID 79");
+	status_from(&report, 1000, &status);
+	report.gpus[1].health = PROBE_HEALTHY;
+	report.gpus[1].reason[0] = '\0';
+	return status;
+}
+
+static void what_was_reported_before_shows_only_when_nobody_can_be_asked(void)
+{
+	struct status before = earlier();
+	picture_recall(&picture, &before, true);
+	TEST_ASSERT_FALSE(picture_changed(&picture));
+	picture_doubt(&picture, "it hangs");
+	TEST_ASSERT_TRUE(picture_changed(&picture));
+	TEST_ASSERT_EQUAL(2, picture.now.device_count);
+	TEST_ASSERT_EQUAL(PROBE_HEALTH_UNKNOWN, picture.now.devices[0].health);
+	TEST_ASSERT_EQUAL_STRING("it hangs", picture.now.devices[0].reason);
+	TEST_ASSERT_EQUAL(PROBE_UNHEALTHY, picture.now.devices[1].health);
+	TEST_ASSERT_EQUAL_STRING("XID 79", picture.now.devices[1].reason);
+}
+
+static void an_xid_stands_until_the_driver_starts_again(void)
+{
+	struct status before = earlier();
+	picture_recall(&picture, &before, true);
+	for (uint32_t i = 0; i < 3; i++) {
+		taken();
+		TEST_ASSERT_EQUAL(PROBE_HEALTHY, picture.now.devices[0].health);
+		TEST_ASSERT_EQUAL(PROBE_UNHEALTHY, picture.now.devices[1].health);
+		TEST_ASSERT_EQUAL_STRING("XID 79", picture.now.devices[1].reason);
+	}
+	report.state = PROBE_NO_DRIVER;
+	taken();
+	report.state = PROBE_OK;
+	taken();
+	TEST_ASSERT_EQUAL(PROBE_HEALTHY, picture.now.devices[1].health);
+	TEST_ASSERT_NULL(picture.recalled);
+}
+
+static void an_xid_does_not_outlive_a_restart_of_the_node(void)
+{
+	struct status before = earlier();
+	picture_recall(&picture, &before, false);
+	taken();
+	TEST_ASSERT_EQUAL(PROBE_HEALTHY, picture.now.devices[1].health);
+}
+
+static void a_gpu_that_has_no_name_any_more_keeps_it(void)
+{
+	strcpy(report.gpus[1].model, "M");
+	struct status before = earlier();
+	picture_recall(&picture, &before, true);
+	report.gpus[1].uuid[0] = report.gpus[1].model[0] = '\0';
+	report.gpus[1].memory_mib = PROBE_UNKNOWN;
+	taken();
+	TEST_ASSERT_EQUAL_STRING("GPU-1", picture.now.devices[1].id);
+	TEST_ASSERT_EQUAL_STRING("M", picture.now.devices[1].model);
+	TEST_ASSERT_EQUAL(80000, picture.now.devices[1].memory_mib);
+}
+
+static void another_machine_has_nothing_of_the_one_before(void)
+{
+	struct status before = earlier();
+	strcpy(report.gpus[0].uuid, "GPU-other");
+	report.gpus[1].uuid[0] = '\0';
+	picture_recall(&picture, &before, true);
+	taken();
+	TEST_ASSERT_EQUAL_STRING("unknown-1", picture.now.devices[1].id);
+	TEST_ASSERT_EQUAL(PROBE_HEALTHY, picture.now.devices[1].health);
+	TEST_ASSERT_NULL(picture.recalled);
+}
+
+static void bad_news_is_told_from_good(void)
+{
+	report.pairs[0][1].gbps = report.pairs[1][0].gbps = 50;
+	taken();
+	accepted();
+	TEST_ASSERT_FALSE(picture_worse(&picture));
+	report.pairs[0][1].gbps = report.pairs[1][0].gbps = 25;
+	taken();
+	TEST_ASSERT_TRUE(picture_worse(&picture));
+	accepted();
+	TEST_ASSERT_FALSE(picture_worse(&picture));
+	report.pairs[0][1].gbps = report.pairs[1][0].gbps = 50;
+	taken();
+	TEST_ASSERT_TRUE(picture_changed(&picture));
+	TEST_ASSERT_FALSE(picture_worse(&picture));
+	accepted();
+	report.gpus[1].health = PROBE_HEALTH_UNKNOWN;
+	taken();
+	TEST_ASSERT_TRUE(picture_worse(&picture));
+	accepted();
+	report.gpus[1].health = PROBE_HEALTHY;
+	taken();
+	TEST_ASSERT_FALSE(picture_worse(&picture));
+	accepted();
+	picture_doubt(&picture, "it hangs");
+	TEST_ASSERT_TRUE(picture_worse(&picture));
+	accepted();
+	report.gpu_count = 1;
+	taken();
+	TEST_ASSERT_TRUE(picture_worse(&picture));
 }
 
 static void every_field_is_news(void)
@@ -225,6 +338,12 @@ int main(void)
 	RUN_TEST(a_node_without_gpus_is_reported_as_such);
 	RUN_TEST(what_changes_while_a_write_is_under_way_is_news_after_it);
 	RUN_TEST(gpus_that_nobody_can_ask_about_are_unknown_and_stay);
+	RUN_TEST(what_was_reported_before_shows_only_when_nobody_can_be_asked);
+	RUN_TEST(an_xid_stands_until_the_driver_starts_again);
+	RUN_TEST(an_xid_does_not_outlive_a_restart_of_the_node);
+	RUN_TEST(a_gpu_that_has_no_name_any_more_keeps_it);
+	RUN_TEST(another_machine_has_nothing_of_the_one_before);
+	RUN_TEST(bad_news_is_told_from_good);
 	RUN_TEST(every_field_is_news);
 	RUN_TEST(use_that_wavers_is_no_news);
 	RUN_TEST(use_that_changes_is_news_once_it_lasts);

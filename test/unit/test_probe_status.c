@@ -129,24 +129,46 @@ static void test_a_machine_becomes_its_object(void)
 		"{\"total\":4,\"heartbeat\":\"2026-09-21T14:13:20Z\",\"devices\":["
 		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000000\",\"index\":0,\"model\":\"NVIDIA "
 		"L40S\",\"memoryMiB\":46068,"
-		"\"health\":\"Healthy\",\"numaNode\":0,\"pciBusId\":\"00000000:17:00.0\",\"island\":0,"
+		"\"health\":\"Healthy\",\"numaNode\":0,\"pciBusId\":\"00000000:17:00.0\",\"rail\":\"mlx5_0\","
+		"\"island\":0,"
 		"\"bandwidthGBps\":0,"
 		"\"utilization\":0,\"memoryUsedMiB\":0},"
 		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000001\",\"index\":1,\"model\":\"NVIDIA "
 		"L40S\",\"memoryMiB\":46068,"
-		"\"health\":\"Healthy\",\"numaNode\":0,\"pciBusId\":\"00000000:31:00.0\",\"island\":1,"
+		"\"health\":\"Healthy\",\"numaNode\":0,\"pciBusId\":\"00000000:31:00.0\",\"rail\":\"mlx5_0\","
+		"\"island\":1,"
 		"\"bandwidthGBps\":0,"
 		"\"utilization\":40,\"memoryUsedMiB\":35,\"inUseBy\":[\"1a1b2c3d-0001-4000-8000-00000000beef\","
 		"\"9a1b2c3d-0001-4000-8000-00000000beef\"]},"
 		"{\"id\":\"GPU-1a5b7c06-0000-4000-8000-000000000002\",\"index\":2,\"model\":\"NVIDIA "
 		"L40S\",\"memoryMiB\":46068,"
-		"\"health\":\"Healthy\",\"numaNode\":1,\"pciBusId\":\"00000000:B1:00.0\",\"island\":2,"
+		"\"health\":\"Healthy\",\"numaNode\":1,\"pciBusId\":\"00000000:B1:00.0\",\"rail\":\"mlx5_1\","
+		"\"island\":2,"
 		"\"bandwidthGBps\":0,"
 		"\"utilization\":0,\"memoryUsedMiB\":0},"
-		"{\"id\":\"unknown-3\",\"index\":3,\"health\":\"Unhealthy\",\"island\":3}]}",
+		"{\"id\":\"unknown-3\",\"index\":3,\"health\":\"Unhealthy\",\"reason\":\"the GPU is lost: it no longer "
+		"answers its driver\",\"island\":3}]}",
 		text);
 	free(text);
 	proc_remove(pids, COUNT(pids));
+}
+
+static void test_what_only_the_driver_can_tell_once_is_marked(void)
+{
+	rig_start("dgx-h100", "lost 3\nxid 5 79\nxid 6 31");
+	probe_read(probe, PROBE_ALL, &report);
+	status_from(&report, HEARTBEAT, &status);
+	for (uint32_t i = 0; i < 8; i++) {
+		TEST_ASSERT_EQUAL(i == 3, status_nameless(&status.devices[i]));
+		TEST_ASSERT_EQUAL(i == 5, status_by_xid(&status.devices[i]));
+	}
+	status_reason_set(&status.devices[0], "gr\xc3\xbc\n");
+	TEST_ASSERT_EQUAL_STRING("gr???", status.devices[0].reason);
+	char longer[200];
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	status_reason_set(&status.devices[0], longer);
+	TEST_ASSERT_EQUAL(STATUS_REASON_MAX, strlen(status.devices[0].reason));
 }
 
 static void test_links_and_slices_are_written(void)
@@ -168,6 +190,13 @@ static void test_links_and_slices_are_written(void)
 		strstr(text, "\"mig\":[{\"id\":\"MIG-1a5b7c07-0000-5000-8000-000000000100\",\"profile\":\"3g.20gb\"},"
 			     "{\"id\":\"MIG-1a5b7c07-0000-5000-8000-000000000101\",\"profile\":\"3g.20gb\"}]"));
 	TEST_ASSERT_NOT_NULL(strstr(text, "{\"peer\":7,\"kind\":\"NVSwitch\",\"bandwidthGBps\":300}]"));
+	TEST_ASSERT_NULL(strstr(text, "clique"));
+	free(text);
+	rig_stop();
+	rig_start("gb200", "");
+	probe_read(probe, PROBE_ALL, &report);
+	text = written();
+	TEST_ASSERT_NOT_NULL(strstr(text, "\"clique\":\"5f2c1e0a-9b7d-4c3e-8f60-112233445566.32766\""));
 	free(text);
 }
 
@@ -191,6 +220,7 @@ static void test_every_field_is_read(void)
 		 " \"links\": [{\"peer\": 1, \"kind\": \"XGMI\", \"bandwidthGBps\": 65535}],"
 		 " \"mig\": [{\"id\": \"MIG-1\", \"profile\": \"1g.5gb\"}, {\"id\": \"MIG-2\", \"profile\": "
 		 "\"1g.5gb\"}],"
+		 " \"reason\": \"XID 79\", \"rail\": \"mlx5_0\", \"clique\": \"ab-c.7\","
 		 " \"utilization\": 100, \"memoryUsedMiB\": 3, \"inUseBy\": [\"a/b\", \"c\"]},"
 		 "{\"id\": \"GPU-2\", \"index\": 1, \"health\": \"Unknown\", \"island\": 4,"
 		 " \"links\": [{\"peer\": 0, \"bandwidthGBps\": 65535}]}]}");
@@ -198,6 +228,9 @@ static void test_every_field_is_read(void)
 	TEST_ASSERT_EQUAL_UINT32(2, status.device_count);
 	const struct status_device *first = &status.devices[0], *second = &status.devices[1];
 	TEST_ASSERT_EQUAL_STRING("GPU-1", first->id);
+	TEST_ASSERT_EQUAL_STRING("XID 79", first->reason);
+	TEST_ASSERT_EQUAL_STRING("mlx5_0", first->rail);
+	TEST_ASSERT_EQUAL_STRING("ab-c.7", first->clique);
 	TEST_ASSERT_EQUAL_STRING("X", first->model);
 	TEST_ASSERT_EQUAL_INT64(16777216, first->memory_mib);
 	TEST_ASSERT_EQUAL(PROBE_UNHEALTHY, first->health);
@@ -231,7 +264,7 @@ static void test_what_is_not_a_status_is_refused(void)
 	refused("{\"total\": 17}", "status.total: must be a whole number between 0 and 16, got 17");
 	refused("{\"total\": 1}", "status.total: is 1, but there are 0 devices");
 	refused("{\"total\": 0, \"total\": 0}", "status.total: is written twice");
-	refused("{\"total\": 0, \"conditions\": []}", "status.conditions: is not a known field");
+	refused("{\"total\": 0, \"devicez\": []}", "status.devicez: is not a known field");
 	refused("{\"total\": 0, \"devices\": {}}", "status.devices: must be a list, got an object");
 	refused("{\"total\": 1, \"devices\": [7]}", "status.devices[0]: must be an object");
 	refused("{\"total\": 1, \"devices\": [{\"id\": \"a\", \"index\": 0}]}", "status.devices[0].health: is missing");
@@ -277,7 +310,11 @@ static void test_fields_of_a_device_have_their_limits(void)
 	static const struct {
 		const char *fields, *sentence;
 	} bad[] = {
-		{"\"rail\": 1", "status.devices[0].rail: is not a known field"},
+		{"\"rail\": 1", "status.devices[0].rail: must be at most 64 printable characters, got 1"},
+		{"\"clique\": \"a,b\"", "status.devices[0].clique: must be at most 64 letters, digits, \"-\", \".\" "
+					"and \"_\" with a letter or "
+					"digit at both ends, got \"a,b\""},
+		{"\"lane\": 1", "status.devices[0].lane: is not a known field"},
 		{"\"memoryMiB\": 16777217",
 		 "status.devices[0].memoryMiB: must be a whole number between 0 and 16777216, got 16777217"},
 		{"\"memoryUsedMiB\": -1",
@@ -414,6 +451,7 @@ int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(test_a_machine_becomes_its_object);
+	RUN_TEST(test_what_only_the_driver_can_tell_once_is_marked);
 	RUN_TEST(test_links_and_slices_are_written);
 	RUN_TEST(test_a_node_without_a_driver_has_no_devices);
 	RUN_TEST(test_every_field_is_read);

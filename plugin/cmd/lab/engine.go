@@ -4,8 +4,10 @@ package main
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/frond-scheduler/frond/plugin/mirror"
+	"github.com/frond-scheduler/frond/plugin/nodereport"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -19,7 +21,7 @@ func expand(text []byte, line bool) ([]byte, error) {
 }
 
 // draw draws the map through an engine of its own, with the scheduler's args and fed as the scheduler's is.
-func draw(text []byte, nodes []*v1.Node, pods []*v1.Pod, color bool) (string, error) {
+func draw(text []byte, nodes []*v1.Node, pods []*v1.Pod, objects []*unstructured.Unstructured, color bool) (string, error) {
 	library, err := shim.Open("")
 	if err != nil {
 		return "", err
@@ -38,7 +40,13 @@ func draw(text []byte, nodes []*v1.Node, pods []*v1.Pod, color bool) (string, er
 		return "", err
 	}
 	defer engine.Close()
-	if err := mirror.Fill(engine, args, nodes, pods); err != nil {
+	var reports []*nodereport.Report
+	for _, object := range objects {
+		if report, err := nodereport.Read(object); err == nil { // the scheduler goes without those that it refuses, too
+			reports = append(reports, report)
+		}
+	}
+	if err := mirror.Fill(engine, args, nodes, pods, reports...); err != nil {
 		return "", err
 	}
 	return engine.Map(color)

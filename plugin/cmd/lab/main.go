@@ -116,6 +116,8 @@ func (f *flags) upFlags() *lab.UpOptions {
 	opts.Expand = expand
 	f.StringVar(&opts.Cluster, "cluster", lab.DefaultCluster, "cluster in one `line`, each number per parent")
 	f.StringVar(&opts.Fabric, "fabric", "", "fabric `file`, instead of --cluster")
+	f.StringVar(&opts.Machines, "machines", "", "what the nodes stand for, in fabric order, such as dgx-h100=16,dgx-a100=8: a `list`")
+	f.IntVar(&opts.Agents, "agents", 1, "how many of these run a real frond-agent: a `number`")
 	f.IntVar(&opts.ParentPID, "with-parent", 0, "end the lab when the process with this `pid` has ended, however it ends")
 	f.DurationVar(&opts.Timeout, "timeout", 3*time.Minute, "how long the start may take")
 	return opts
@@ -131,7 +133,7 @@ func (f *flags) settleFabric(opts *lab.UpOptions) {
 }
 
 func up(args []string) int {
-	f := newFlags("up", "[--cluster LINE | --fabric FILE] [--dir DIR]",
+	f := newFlags("up", "[--cluster LINE [--machines LIST] | --fabric FILE] [--dir DIR]",
 		"Starts a control plane and its nodes, afresh, and returns when all is Ready. A supervisor stays behind.")
 	opts := f.upFlags()
 	l, code, done := f.parse(args)
@@ -143,8 +145,8 @@ func up(args []string) int {
 }
 
 func demo(args []string) int {
-	f := newFlags("demo", "[--cluster LINE | --fabric FILE] [--dir DIR]",
-		"Starts the lab if it is not up, submits the jobs of manifests/examples, and shows where each went and why.\nThe cluster stays up.")
+	f := newFlags("demo", "[--cluster LINE [--machines LIST] | --fabric FILE] [--dir DIR]",
+		"Starts the lab if it is not up, submits the jobs of manifests/examples, and shows where each went and why.\nThe cluster stays up. The default cluster is of --machines "+lab.DemoMachines+".")
 	opts := f.upFlags()
 	patience := f.Duration("patience", time.Minute, "how long each workload may take to be placed")
 	l, code, done := f.parse(args)
@@ -152,6 +154,9 @@ func demo(args []string) int {
 		return code
 	}
 	f.settleFabric(opts)
+	if opts.Cluster == lab.DefaultCluster && opts.Machines == "" {
+		opts.Machines = lab.DemoMachines
+	}
 	ctx, stop := interruptible()
 	defer stop()
 	return exit(l.Demo(ctx, lab.DemoOptions{Up: *opts, Draw: draw, Patience: *patience}))
