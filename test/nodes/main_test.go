@@ -38,8 +38,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flags := []string{"--machines", strings.Join(kinds, "=1,") + "=1", "--agents", strconv.Itoa(firstOfLab)}
-	harness.MainWith(m, append([]string{"--cluster", "spine:1 leaf:5 node:4 gpu:8"}, flags...), func(started *harness.Lab) {
+	flags := []string{"--cluster", "spine:1 leaf:5 node:4 gpu:8", "--machines", strings.Join(kinds, "=1,") + "=1", "--agents", strconv.Itoa(firstOfLab)}
+	harness.MainWith(m, flags, func(started *harness.Lab) {
 		lab, objects = started, dynamic.NewForConfigOrDie(started.Config)
 	})
 }
