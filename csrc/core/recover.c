@@ -4,10 +4,10 @@
  *
  *   1  who is lost; a what-if without them
  *   2  Replace: the planner places them beside the others, which stay
- *   3  MoveGang: every span that the rule allows (node, NVLink domain, run of leaves, adjacent spines) needs so many
- *      moves: the members outside it, and where every leaf must be in use no fewer than there are leaves without
- *      anybody. The least of these is the lower bound. Spans go to the planner, cheapest first, until one works; of
- *      those that need as many moves the best by spec 3.4 wins, then the first
+ *   3  MoveGang: every span that the rule allows (node, NVLink domain, run of leaves, adjacent spines, or one leaf
+ *      whose link nobody may cross) needs so many moves: the members outside it, and where every leaf must be in use
+ *      no fewer than there are leaves without anybody. The least of these is the lower bound. Spans go to the planner,
+ *      cheapest first, until one works; of those that need as many moves the best by spec 3.4 wins, then the first
  *   4  when that is more than the lower bound (mixed sizes, GPU sets, caps): every choice of fewer members, as far as
  *      RECOVER_TRIES goes; a number of moves of which every choice fails raises the lower bound
  *   5  who moves is not always told by the span: of few choices with as many moves all are compared by spec 3.4
@@ -180,12 +180,14 @@ static int32_t tell_moves(const struct view *view, struct frond_moves *out, stru
 struct span {
 	uint32_t index;  /* in the order of the spans */
 	uint32_t lo, hi; /* member; leaves; spines */
-	uint32_t kept;   /* healthy members inside */
-	uint32_t owed;   /* leaves or spines inside that have nobody and must be used */
-	uint32_t least;  /* moves, at least */
-	uint32_t moves;  /* moves when the planner agrees */
-	bool none;       /* keeps nobody: goes anywhere */
-	bool fits;       /* as far as free GPUs tell */
+	uint32_t
+		leaf; /* no spines but this leaf, whose link is slow: whoever stays inside does not cross it; or FROND_NONE */
+	uint32_t kept;  /* healthy members inside */
+	uint32_t owed;  /* leaves or spines inside that have nobody and must be used */
+	uint32_t least; /* moves, at least */
+	uint32_t moves; /* moves when the planner agrees */
+	bool none;      /* keeps nobody: goes anywhere */
+	bool fits;      /* as far as free GPUs tell */
 };
 
 /* Members that fit on a node today, at most: GPU sets may allow fewer. */
@@ -241,6 +243,12 @@ static uint32_t leaf_of_member(const struct view *view, uint32_t i)
 	return view->fabric->leaf_of[position_of_member(view, i)];
 }
 
+static bool leaf_slow(const struct view *view, uint32_t leaf)
+{
+	uint32_t uplink = view->fabric->leaf_uplink[leaf];
+	return uplink != 0 && uplink < view->ask.bandwidth_gbps;
+}
+
 /* With the lost ones gone. */
 static void sum_leaves(struct view *view)
 {
@@ -253,12 +261,10 @@ static void sum_leaves(struct view *view)
 	work->room[0] = work->empty[0] = work->walls[0] = 0;
 	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
 		uint32_t here = work->healthy[leaf + 1], room = leaf_room(view, leaf);
-		uint32_t uplink = view->fabric->leaf_uplink[leaf];
-		bool slow = uplink != 0 && uplink < view->ask.bandwidth_gbps;
 		work->healthy[leaf + 1] += work->healthy[leaf];
 		work->room[leaf + 1] = work->room[leaf] + room;
 		work->empty[leaf + 1] = work->empty[leaf] + (here == 0);
-		work->walls[leaf + 1] = work->walls[leaf] + (slow || (here == 0 && room == 0));
+		work->walls[leaf + 1] = work->walls[leaf] + (leaf_slow(view, leaf) || (here == 0 && room == 0));
 	}
 }
 
@@ -387,10 +393,27 @@ static bool next_chain(const struct view *view, struct span *span)
 	}
 }
 
+/* A gang that may use fewer spines than the rule allows may be in one leaf. Those with a fast link are in a chain. */
+static bool next_slow_leaf(const struct view *view, struct span *span)
+{
+	const struct recover_work *work = view->work;
+	for (uint32_t leaf = span->leaf + 1; view->spreads && leaf < view->fabric->leaf_count; leaf++) {
+		if (!leaf_slow(view, leaf))
+			continue;
+		span->leaf = leaf;
+		span->kept = between(work->healthy, leaf, leaf + 1);
+		span->owed = 0;
+		span->fits = between(work->room, leaf, leaf + 1) >= view->total - span->kept;
+		return true;
+	}
+	return false;
+}
+
 static struct span no_span(const struct view *view)
 {
 	uint32_t length = view->need_leaves > 0 ? view->need_leaves : view->need_spines;
-	return (struct span){.index = FROND_NONE, .hi = view->spreads || length == 0 ? 0 : length - 1};
+	return (struct span){
+		.index = FROND_NONE, .leaf = FROND_NONE, .hi = view->spreads || length == 0 ? 0 : length - 1};
 }
 
 /* Every span of the rule in fabric order, and at last the one that keeps nobody. */
@@ -404,11 +427,12 @@ static bool next_span(const struct view *view, struct span *span)
 		span->lo += span->index != FROND_NONE;
 		found = next_place(view, span);
 	} else {
-		found = view->rule == FROND_RULE_ADJACENT_SPINES ? next_chain(view, span) : next_run(view, span);
+		found = view->rule == FROND_RULE_ADJACENT_SPINES ? next_chain(view, span) || next_slow_leaf(view, span)
+								 : next_run(view, span);
 	}
 	span->index++;
 	if (!found)
-		*span = (struct span){.index = span->index, .none = true, .fits = true};
+		*span = (struct span){.index = span->index, .leaf = FROND_NONE, .none = true, .fits = true};
 	uint32_t outside = view->total - span->kept;
 	span->least = max_u32(outside, view->rule == FROND_RULE_ADJACENT_SPINES ? 0 : span->owed);
 	span->moves = max_u32(outside, span->owed);
@@ -455,6 +479,8 @@ static bool span_keeps(const struct view *view, const struct span *span, uint32_
 		return false;
 	if (view->rule != FROND_RULE_ADJACENT_SPINES)
 		return leaf >= span->lo && leaf < span->hi;
+	if (span->leaf != FROND_NONE)
+		return leaf == span->leaf;
 	uint32_t spine = view->fabric->leaf_spine[leaf];
 	if (spine < span->lo || spine >= span->hi)
 		return false;
