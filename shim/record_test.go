@@ -422,7 +422,7 @@ func TestReplaySaysWhatIsAllowed(t *testing.T) {
 		{"a run too long", create + "recover gang 00000000000000000000000000000001 room 4 list_cap 1 cap 1\n room 1/1*5\n", "5: recover.room: must be a number from 0 to 4"},
 		{"too many members", create + "reserve gang 00000000000000000000000000000001 members 16385 min_member 1 gpus_desired 0 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 claim \"\"\n", "4: reserve.members: at most 16384 are possible, got 16385"},
 		{"no such engine", header + "create nodes 131073 pods 1 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131073 nodes and 1 pods is not possible"},
-		{"an engine without bounds", header + "create nodes 131072 pods 16777216 text_bytes 1073741824 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131072 nodes and 16777216 pods is not possible, or needs more than 512 MiB"},
+		{"an engine without bounds", header + "create nodes 131072 pods 1048575 text_bytes 1073741824 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131072 nodes and 1048575 pods is not possible, or needs more than 512 MiB"},
 		{"calls after a refusal", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"{\" fabric \"\" cap 512\nstats\n", "3: stats: there is no engine, create was refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

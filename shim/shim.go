@@ -889,4 +889,5 @@ const (
 	GPUsMax    = C.FROND_GPUS_MAX
 	NodesMax   = C.FROND_NODES_MAX
 	MembersMax = C.FROND_MEMBERS_MAX
+	RankMax    = C.FROND_RANK_MAX
 )

@@ -11,11 +11,11 @@ static int32_t check_node(const struct core *core, uint32_t slot, struct out *ou
 	const struct ledger *ledger = &core->ledger;
 	const struct node *node = &core->nodes[slot];
 	uint32_t held = 0, by_count = 0, listed = 0;
-	for (uint32_t at = node->first; at != FROND_NONE; at = ledger->entries[at].node_next) {
+	for (uint32_t at = node->first; at != FROND_NONE; at = entry_node_next(&ledger->entries[at])) {
 		if (at >= ledger->cap || listed++ > ledger->used)
 			return BROKEN(out, "node %" PRIu32 " lists entries without end or out of range", slot);
 		const struct entry *entry = &ledger->entries[at];
-		if (entry->hold == HOLD_FREE || entry->slot != slot)
+		if (entry->hold == HOLD_FREE || entry_slot(entry) != slot)
 			return BROKEN(out, "node %" PRIu32 " lists entry %" PRIu32 " that is not there", slot, at);
 		if ((held & entry->mask) != 0)
 			return BROKEN(out, "node %" PRIu32 ": a GPU of mask %" PRIx32 " has two owners", slot,
@@ -49,21 +49,23 @@ static int32_t check_entries(const struct core *core, struct out *out)
 		used++;
 		if (ledger_find(ledger, entry->pod) != at)
 			return BROKEN(out, "entry %" PRIu32 " is not found by its key", at);
-		if (entry->slot != FROND_NONE && (entry->slot >= core->node_cap || !core->nodes[entry->slot].present))
+		if (entry_slot(entry) != FROND_NONE &&
+		    (entry_slot(entry) >= core->node_cap || !core->nodes[entry_slot(entry)].present))
 			return BROKEN(out, "entry %" PRIu32 " is on no node", at);
-		if (entry->slot == FROND_NONE && (entry->mask != 0 || entry->by_count != 0))
+		if (entry_slot(entry) == FROND_NONE && (entry->mask != 0 || entry->by_count != 0))
 			return BROKEN(out, "entry %" PRIu32 " holds GPUs of no node", at);
-		on_nodes += entry->slot != FROND_NONE;
-		if (entry->hold == HOLD_RESERVED && entry->gang == FROND_NONE)
+		on_nodes += entry_slot(entry) != FROND_NONE;
+		if (entry->hold == HOLD_RESERVED && entry_gang(entry) == FROND_NONE)
 			return BROKEN(out, "entry %" PRIu32 " is reserved in no gang", at);
 	}
 	for (uint32_t slot = 0; slot < core->node_cap; slot++)
 		for (uint32_t at = core->nodes[slot].first; at < ledger->cap && listed <= ledger->used;
-		     at = ledger->entries[at].node_next)
+		     at = entry_node_next(&ledger->entries[at]))
 			listed++;
 	if (listed != on_nodes)
 		return BROKEN(out, "%" PRIu32 " entries are on nodes, the nodes list %" PRIu32, on_nodes, listed);
-	for (uint32_t at = ledger->free_head; at != FROND_NONE && free <= ledger->cap; at = ledger->entries[at].chain)
+	for (uint32_t at = ledger->free_head; at != FROND_NONE && free <= ledger->cap;
+	     at = entry_chain(&ledger->entries[at]))
 		free++;
 	if (used != ledger->used || used + free != ledger->fresh || ledger->fresh > ledger->cap)
 		return BROKEN(out,
@@ -79,22 +81,22 @@ static int32_t check_gangs(const struct core *core, struct out *out)
 	uint32_t listed = 0, joined = 0, used = 0, timed = 0;
 	for (uint32_t id = 0; id < gangs->fresh; id++) {
 		const struct gang *gang = &gangs->gangs[id];
-		if (gang->first == FROND_NONE)
+		if (gang_first(gang) == FROND_NONE)
 			continue;
 		used++;
 		uint32_t members = 0, missing = 0, bound = 0, previous = FROND_NONE;
-		for (uint32_t at = gang->first; at != FROND_NONE && members <= gang->members;) {
+		for (uint32_t at = gang_first(gang); at != FROND_NONE && members <= gang->members;) {
 			if (at >= core->ledger.cap)
 				return BROKEN(out, "gang %" PRIu32 " lists an entry out of range", id);
 			const struct entry *entry = &core->ledger.entries[at];
-			if (entry->gang != id || entry->gang_prev != previous || entry->hold == HOLD_FREE)
+			if (entry_gang(entry) != id || entry_gang_prev(entry) != previous || entry->hold == HOLD_FREE)
 				return BROKEN(out, "gang %" PRIu32 " lists entry %" PRIu32 " that is not its own", id,
 					      at);
 			members++;
 			missing += entry->hold == HOLD_RESERVED && !entry->arrived;
 			bound += entry->hold == HOLD_BOUND;
 			previous = at;
-			at = entry->gang_next;
+			at = entry_gang_next(entry);
 		}
 		if (members != gang->members || missing != gang->missing || gangs_find(gangs, gang->key) != id)
 			return BROKEN(out,
@@ -103,14 +105,15 @@ static int32_t check_gangs(const struct core *core, struct out *out)
 				      id, gang->members, gang->missing, members, missing);
 		if (bound != gang->bound || (bound >= gang->min_member && !gang->whole))
 			return BROKEN(out, "gang %" PRIu32 " counts %" PRIu32 " bound members, it has %" PRIu32, id,
-				      gang->bound, bound);
+				      (uint32_t)gang->bound, bound);
 		timed += gang->deadline_ms != 0;
 		listed += members;
 	}
 	if (timed != gangs->timed)
 		return BROKEN(out, "%" PRIu32 " gangs have a deadline, %" PRIu32 " are counted", timed, gangs->timed);
 	for (uint32_t at = 0; at < core->ledger.fresh; at++)
-		joined += core->ledger.entries[at].hold != HOLD_FREE && core->ledger.entries[at].gang != FROND_NONE;
+		joined += core->ledger.entries[at].hold != HOLD_FREE &&
+			  entry_gang(&core->ledger.entries[at]) != FROND_NONE;
 	if (listed != joined || used != gangs->used)
 		return BROKEN(out, "%" PRIu32 " entries are in gangs, the gangs list %" PRIu32, joined, listed);
 	return FROND_OK;
@@ -228,9 +231,10 @@ static void dump_gang(const struct gang *gang, struct out *out)
 {
 	const struct terms unpacked = gang_terms(gang), *terms = &unpacked;
 	out_printf(out, " gang %016" PRIx64 "%016" PRIx64 " state %d min %" PRIu32 " lost %" PRIu32 "%s", gang->key.hi,
-		   gang->key.lo, (int)gang_state(gang), gang->min_member, gang->lost, gang->gone ? " gone" : "");
+		   gang->key.lo, (int)gang_state(gang), (uint32_t)gang->min_member, (uint32_t)gang->lost,
+		   gang->gone ? " gone" : "");
 	out_printf(out, " priority %" PRId32 " deadline %" PRId64 " terms %u %u %u %u %" PRIu32 " %" PRIx64,
-		   gang->priority, gang->deadline_ms, (unsigned)terms->strategy, (unsigned)terms->mode,
+		   gang->priority, (int64_t)gang->deadline_ms, (unsigned)terms->strategy, (unsigned)terms->mode,
 		   (unsigned)terms->recovery, (unsigned)terms->latency_sensitive, terms->bandwidth_gbps, terms->domain);
 	out_printf(out, " gpu %d %d %d %" PRIu32 " %" PRIx32, (int)terms->gpu.policy, (int)terms->gpu.mode,
 		   (int)terms->gpu.locality, terms->gpu.min_gbps, terms->gpu.prefer);
@@ -264,13 +268,13 @@ void core_dump(struct core *core, struct out *out)
 			   entry->hold == HOLD_BOUND ? "bound"
 			   : entry->arrived          ? "arrived"
 						     : "reserved");
-		if (entry->slot != FROND_NONE)
-			out_printf(out, " node %" PRIu32 " mask %x count %" PRIu32, entry->slot, (unsigned)entry->mask,
-				   entry->by_count);
-		if (entry->rank != FROND_NONE)
-			out_printf(out, " rank %" PRIu32, entry->rank);
-		if (entry->gang != FROND_NONE) {
-			dump_gang(&core->gangs.gangs[entry->gang], out);
+		if (entry_slot(entry) != FROND_NONE)
+			out_printf(out, " node %" PRIu32 " mask %x count %" PRIu32, entry_slot(entry),
+				   (unsigned)entry->mask, entry->by_count);
+		if (entry_rank(entry) != FROND_NONE)
+			out_printf(out, " rank %" PRIu32, entry_rank(entry));
+		if (entry_gang(entry) != FROND_NONE) {
+			dump_gang(&core->gangs.gangs[entry_gang(entry)], out);
 		}
 		out_printf(out, "\n");
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/core.h"
 
-#define TABLES_DEFAULT (37u << 16) /* one kind of 16-GPU node, and 255 kinds of 8-GPU nodes */
+#define TABLES_DEFAULT (17u << 16) /* one kind of 16-GPU node, and 127 kinds of 8-GPU nodes */
 
 void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits, uint64_t scratch)
 {
@@ -77,7 +77,7 @@ void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *conte
 {
 	assert(slot < core->node_cap && core->nodes[slot].present && core->undo.depth == 0);
 	while (core->nodes[slot].first != FROND_NONE) {
-		uint32_t entry = core->nodes[slot].first, label = core->ledger.entries[entry].label;
+		uint32_t entry = core->nodes[slot].first, label = entry_label(&core->ledger.entries[entry]);
 		leave(core, entry);
 		left(context, label);
 	}
@@ -90,7 +90,7 @@ void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *conte
  * still somebody else's. */
 static bool says_the_same(const struct core *core, const struct entry *entry, const struct core_pod *pod)
 {
-	if (entry->slot != pod->slot || entry_gpus(entry) != bits_count(pod->mask) + pod->by_count)
+	if (entry_slot(entry) != pod->slot || entry_gpus(entry) != bits_count(pod->mask) + pod->by_count)
 		return false;
 	uint32_t lacks = pod->mask & ~(uint32_t)entry->mask;
 	return pod->mask == 0 ||
@@ -100,7 +100,7 @@ static bool says_the_same(const struct core *core, const struct entry *entry, co
 /* The same pod on the same node with the same number of GPUs, which now have names. */
 static bool tells_devices(const struct core *core, const struct entry *entry, const struct core_pod *pod)
 {
-	return pod->mask != 0 && entry->by_count > 0 && entry->slot == pod->slot &&
+	return pod->mask != 0 && entry->by_count > 0 && entry_slot(entry) == pod->slot &&
 	       entry_gpus(entry) == bits_count(pod->mask) && (entry->mask & ~pod->mask) == 0 &&
 	       ((pod->mask & ~(uint32_t)entry->mask) & core->nodes[pod->slot].held) == 0;
 }
@@ -114,19 +114,19 @@ static void learn(struct core *core, uint32_t at, const struct core_pod *pod, bo
 		changed(core);
 	}
 	if (!key_zero(pod->gang) &&
-	    (entry->gang == FROND_NONE || !key_equal(core->gangs.gangs[entry->gang].key, pod->gang))) {
+	    (entry_gang(entry) == FROND_NONE || !key_equal(core->gangs.gangs[entry_gang(entry)].key, pod->gang))) {
 		gangs_part(&core->gangs, at);
 		gangs_join(&core->gangs, pod->gang, at);
 		changed(core);
 	}
-	if (pod->rank != FROND_NONE && entry->rank != pod->rank) {
-		entry->rank = pod->rank;
+	if (pod->rank != FROND_NONE && entry_rank(entry) != pod->rank) {
+		entry->rank_up = (pod->rank + 1) & ID_MASK;
 		changed(core);
 	}
 	entry->budgeted = pod->budgeted;
-	*joined = entry->label == FROND_NONE && pod->label != FROND_NONE;
+	*joined = entry_label(entry) == FROND_NONE && pod->label != FROND_NONE;
 	if (*joined)
-		entry->label = pod->label;
+		entry->label_up = (pod->label + 1) & LABEL_MASK;
 }
 
 int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined, uint32_t *dropped)
@@ -150,12 +150,12 @@ int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined
 	struct gang kept = {.key = {0, 0}};
 	if (at != FROND_NONE) { /* it went elsewhere, or holds something else than we thought */
 		const struct entry *entry = &core->ledger.entries[at];
-		rank = rank == FROND_NONE && entry->slot == pod->slot ? entry->rank : rank;
-		if (entry->gang != FROND_NONE)
-			kept = core->gangs.gangs[entry->gang];
+		rank = rank == FROND_NONE && entry_slot(entry) == pod->slot ? entry_rank(entry) : rank;
+		if (entry_gang(entry) != FROND_NONE)
+			kept = core->gangs.gangs[entry_gang(entry)];
 		if (key_zero(gang))
 			gang = kept.key;
-		*dropped = entry->label;
+		*dropped = entry_label(entry);
 		leave(core, at);
 	}
 	int32_t code = ledger_enter(&core->ledger, pod->pod, HOLD_BOUND, pod->slot, pod->mask, pod->by_count, rank,
@@ -165,7 +165,7 @@ int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined
 	if (!key_zero(gang))
 		gangs_join(&core->gangs, gang, at);
 	if (!key_zero(gang) && key_equal(gang, kept.key))
-		gangs_carry(&core->gangs, core->ledger.entries[at].gang, &kept); /* nobody has left */
+		gangs_carry(&core->gangs, entry_gang(&core->ledger.entries[at]), &kept); /* nobody has left */
 	*joined = true;
 	core->generation++;
 	return FROND_OK;
@@ -200,7 +200,7 @@ void core_order(struct core *core, const struct ask *ask, struct answer *answer,
 /* Everything that could refuse the booking is asked before anything is booked. */
 static int32_t reservable(const struct core *core, const struct frond_member *member, const struct frond_place *place)
 {
-	if (key_zero(member->pod))
+	if (key_zero(member->pod) || member->rank > FROND_RANK_MAX)
 		return FROND_BAD;
 	uint32_t at = ledger_find(&core->ledger, member->pod);
 	if (member->pinned_slot != FROND_NONE)
@@ -306,7 +306,7 @@ int32_t core_release(struct core *core, struct frond_key pod, uint32_t *label)
 		return FROND_UNKNOWN;
 	if (!undo_room(&core->undo, 1))
 		return FROND_LIMIT;
-	*label = core->ledger.entries[at].label;
+	*label = entry_label(&core->ledger.entries[at]);
 	leave(core, at);
 	return FROND_OK;
 }
@@ -316,10 +316,10 @@ static uint32_t release_unbound(struct core *core, uint32_t id, void (*left)(voi
 				void *context)
 {
 	uint32_t pods = 0;
-	for (uint32_t at = core->gangs.gangs[id].first, next; at != FROND_NONE; at = next) {
+	for (uint32_t at = gang_first(&core->gangs.gangs[id]), next; at != FROND_NONE; at = next) {
 		const struct entry *entry = &core->ledger.entries[at];
-		uint32_t label = entry->label;
-		next = entry->gang_next;
+		uint32_t label = entry_label(entry);
+		next = entry_gang_next(entry);
 		if (entry->hold != HOLD_RESERVED)
 			continue;
 		leave(core, at);

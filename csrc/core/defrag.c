@@ -57,7 +57,7 @@ static void begin(struct dig *dig, const struct ask *ask)
 		const struct frond_member *member = &ask->members[i];
 		uint32_t entry = ledger_find(&dig->core->ledger, member->pod);
 		if (entry != FROND_NONE)
-			dig->own_gang = dig->core->ledger.entries[entry].gang;
+			dig->own_gang = entry_gang(&dig->core->ledger.entries[entry]);
 		if (member->gpus == 0)
 			continue;
 		mixed |= dig->size != 0 && member->gpus != dig->size;
@@ -73,13 +73,13 @@ static void begin(struct dig *dig, const struct ask *ask)
 
 static bool movable(const struct dig *dig, const struct entry *entry)
 {
-	return entry->hold == HOLD_BOUND && entry->gang != FROND_NONE && entry->gang != dig->own_gang &&
-	       entry->slot != FROND_NONE && entry_gpus(entry) > 0;
+	return entry->hold == HOLD_BOUND && entry_gang(entry) != FROND_NONE && entry_gang(entry) != dig->own_gang &&
+	       entry_slot(entry) != FROND_NONE && entry_gpus(entry) > 0;
 }
 
 static uint32_t frees(const struct dig *dig, const struct entry *entry)
 {
-	return bits_count(entry->mask & ~(uint32_t)dig->core->nodes[entry->slot].unhealthy) + entry->by_count;
+	return bits_count(entry->mask & ~(uint32_t)dig->core->nodes[entry_slot(entry)].unhealthy) + entry->by_count;
 }
 
 /* ---- what a gang must keep -------------------------------------------------------------------------------------------- */
@@ -214,7 +214,7 @@ static struct ladder ladder_of(const struct dig *dig, const struct hole *hole, u
 	if (!hole_has(dig, hole, position) || !node_usable(node, dig->ask.bandwidth_gbps) ||
 	    (dig->ask.only_slot != FROND_NONE && dig->ask.only_slot != slot))
 		return ladder;
-	for (uint32_t at = node->first; at != FROND_NONE; at = entries[at].node_next)
+	for (uint32_t at = node->first; at != FROND_NONE; at = entry_node_next(&entries[at]))
 		if (movable(dig, &entries[at]))
 			sizes[min_u32(frees(dig, &entries[at]), FROND_GPUS_MAX)]++;
 	uint32_t free = node_free_count(node), all = min_u32(node->gpus, FROND_GPUS_MAX);
@@ -321,10 +321,10 @@ static void add_mover(struct dig *dig, uint32_t at, uint32_t gang)
 	struct mover mover = {.pod = entry->pod,
 			      .entry = at,
 			      .gang = gang,
-			      .rank = entry->rank,
+			      .rank = entry_rank(entry),
 			      .gpus = entry_gpus(entry),
-			      .from = entry->slot,
-			      .to = entry->slot,
+			      .from = entry_slot(entry),
+			      .to = entry_slot(entry),
 			      .fixed = !movable(dig, entry)};
 	uint32_t i = work->count++;
 	for (; i > 0 && mover_before(dig, &mover, &work->movers[i - 1]); i--)
@@ -342,14 +342,14 @@ static bool gather(struct dig *dig)
 	if (dig->fabric->node_count > DEFRAG_NODES || gangs->used > DEFRAG_MEMBERS)
 		return false;
 	for (uint32_t id = 0; id < gangs->fresh; id++) {
-		if (gangs->gangs[id].first == FROND_NONE || id == dig->own_gang)
+		if (gang_first(&gangs->gangs[id]) == FROND_NONE || id == dig->own_gang)
 			continue;
 		if (gangs->gangs[id].members > DEFRAG_MEMBERS - work->count ||
 		    !describe(dig, id, &work->gangs[work->gang_count]))
 			return false;
 		uint32_t gang = work->gang_count++;
-		for (uint32_t at = gangs->gangs[id].first; at != FROND_NONE; at = entries[at].gang_next)
-			if (entries[at].slot != FROND_NONE && entry_gpus(&entries[at]) > 0)
+		for (uint32_t at = gang_first(&gangs->gangs[id]); at != FROND_NONE; at = entry_gang_next(&entries[at]))
+			if (entry_slot(&entries[at]) != FROND_NONE && entry_gpus(&entries[at]) > 0)
 				add_mover(dig, at, gang);
 	}
 	return true;
@@ -492,7 +492,7 @@ static uint32_t know_gang(struct dig *dig, uint32_t id)
 static bool mark(struct dig *dig, uint32_t at)
 {
 	struct defrag_work *work = dig->work;
-	uint32_t gang = know_gang(dig, dig->core->ledger.entries[at].gang);
+	uint32_t gang = know_gang(dig, entry_gang(&dig->core->ledger.entries[at]));
 	if (gang == FROND_NONE || work->count == DEFRAG_MOVES)
 		return false;
 	for (uint32_t i = 0; i < work->count; i++)
@@ -516,7 +516,7 @@ static uint32_t largest_on(const struct dig *dig, uint32_t position)
 	const struct entry *entries = dig->core->ledger.entries;
 	uint32_t best = FROND_NONE;
 	for (uint32_t at = dig->core->nodes[dig->fabric->order[position]].first; at != FROND_NONE;
-	     at = entries[at].node_next) {
+	     at = entry_node_next(&entries[at])) {
 		if (!movable(dig, &entries[at]) || marked(dig, at))
 			continue;
 		uint32_t size = frees(dig, &entries[at]), other = best == FROND_NONE ? 0 : frees(dig, &entries[best]);
@@ -652,10 +652,11 @@ static bool rehouse(struct dig *dig, uint32_t gang)
 	struct answer answer;
 	for (uint32_t whole = 0; whole < 2; whole++) {
 		uint32_t id = gangs_find(&dig->core->gangs, moved->key);
-		for (uint32_t at = whole && id != FROND_NONE ? dig->core->gangs.gangs[id].first : FROND_NONE, next;
+		for (uint32_t at = whole && id != FROND_NONE ? gang_first(&dig->core->gangs.gangs[id]) : FROND_NONE,
+			      next;
 		     at != FROND_NONE; at = next) {
 			const struct entry *entry = &dig->core->ledger.entries[at];
-			next = entry->gang_next;
+			next = entry_gang_next(entry);
 			if (!movable(dig, entry))
 				continue;
 			if (work->count == DEFRAG_MOVES || !undo_room(&dig->core->undo, 2))

@@ -47,10 +47,10 @@ struct fabric {
 };
 
 /* A labelled leaf has a node; a fabric file may list leaves that have none: they keep their place in the order, because
- * two leaves with one between them are not adjacent. Large clusters have several nodes a leaf and leaves a spine. */
-#define FABRIC_MOST(a, b)    ((a) > (b) ? (a) : (b))
-#define FABRIC_LEAVES(nodes) FABRIC_MOST((nodes) / 2ull, (nodes) / 4ull + 4096ull)
-#define FABRIC_SPINES(nodes) FABRIC_MOST((nodes) / 16ull, 4096ull)
+ * two leaves with one between them are not adjacent. A leaf of a large cluster has 16 to 64 nodes, and a spine several
+ * leaves; small ones may be of any shape. */
+#define FABRIC_LEAVES(nodes) ((nodes) / 8ull + 4096ull)
+#define FABRIC_SPINES(nodes) ((nodes) / 32ull + 1024ull)
 
 void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo, uint32_t nodes);
 

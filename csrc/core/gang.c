@@ -30,37 +30,43 @@ uint32_t gangs_find(const struct gangs *gangs, struct frond_key key)
 {
 	uint32_t at = gangs->bucket[hash(gangs, key)];
 	while (at != FROND_NONE && !key_equal(gangs->gangs[at].key, key))
-		at = gangs->gangs[at].chain;
+		at = gang_chain(&gangs->gangs[at]);
 	return at;
+}
+
+static void save_counts(struct gangs *gangs)
+{
+	undo_save(gangs->undo, &gangs->used, sizeof *gangs - offsetof(struct gangs, used));
 }
 
 static void save_gang(struct gangs *gangs, uint32_t id)
 {
-	undo_save(gangs->undo, gangs, sizeof *gangs);
+	save_counts(gangs);
 	undo_save(gangs->undo, &gangs->gangs[id], sizeof(struct gang));
 }
 
+/* An entry but for its key, which only the ledger changes. */
 static void save_entry(struct gangs *gangs, uint32_t at)
 {
 	if (at != FROND_NONE)
-		undo_save(gangs->undo, &gangs->ledger->entries[at], sizeof(struct entry));
+		undo_save(gangs->undo, &gangs->ledger->entries[at].pod + 1,
+			  sizeof(struct entry) - sizeof(struct frond_key));
 }
 
 static void terms_pack(struct gang *gang, const struct terms *terms)
 {
 	assert(terms->domain >> TERMS_DOMAIN_BITS == 0 && terms->bandwidth_gbps >> TERMS_GBPS_BITS == 0 &&
 	       terms->gpu.min_gbps >> TERMS_GBPS_BITS == 0 && terms->gpu.prefer >> FROND_GPUS_MAX == 0);
-	gang->domain_low = (uint32_t)terms->domain;
-	gang->domain_high = terms->domain >> 32 & UINT16_MAX;
-	gang->prefer = terms->gpu.prefer & UINT16_MAX;
-	gang->bandwidth_gbps = terms->bandwidth_gbps & ((1u << TERMS_GBPS_BITS) - 1);
+	gang->domain = terms->domain & ((1ull << TERMS_DOMAIN_BITS) - 1);
+	gang->prefer = (uint16_t)terms->gpu.prefer;
+	gang->bandwidth_gbps = terms->bandwidth_gbps & TERMS_GBPS_MASK;
 	gang->strategy = terms->strategy & 3u;
 	gang->mode = terms->mode & 3u;
 	gang->recovery = terms->recovery & 3u;
 	gang->policy = terms->gpu.policy & 3u;
 	gang->gpu_mode = terms->gpu.mode & 3u;
 	gang->locality = terms->gpu.locality & 3u;
-	gang->min_gbps = terms->gpu.min_gbps & ((1u << TERMS_GBPS_BITS) - 1);
+	gang->min_gbps = terms->gpu.min_gbps & TERMS_GBPS_MASK;
 	gang->latency_sensitive = terms->latency_sensitive;
 }
 
@@ -70,12 +76,12 @@ struct terms gang_terms(const struct gang *gang)
 			      .mode = (uint8_t)gang->mode,
 			      .recovery = (uint8_t)gang->recovery,
 			      .latency_sensitive = gang->latency_sensitive,
-			      .bandwidth_gbps = gang->bandwidth_gbps,
-			      .domain = (uint64_t)gang->domain_high << 32 | gang->domain_low,
+			      .bandwidth_gbps = (uint32_t)gang->bandwidth_gbps,
+			      .domain = gang->domain,
 			      .gpu = {.policy = (enum gpu_policy)gang->policy,
 				      .mode = (enum mode)gang->gpu_mode,
 				      .locality = (enum gpu_locality)gang->locality,
-				      .min_gbps = gang->min_gbps,
+				      .min_gbps = (uint32_t)gang->min_gbps,
 				      .prefer = gang->prefer}};
 }
 
@@ -83,17 +89,16 @@ static uint32_t make(struct gangs *gangs, struct frond_key key)
 {
 	uint32_t home = hash(gangs, key), id = gangs->free_head != FROND_NONE ? gangs->free_head : gangs->fresh;
 	assert(id < gangs->cap);
-	undo_save(gangs->undo, gangs, sizeof *gangs);
+	save_counts(gangs);
 	if (id != gangs->fresh)
 		undo_save(gangs->undo, &gangs->gangs[id], sizeof(struct gang));
 	undo_save(gangs->undo, &gangs->bucket[home], sizeof *gangs->bucket);
 	if (id == gangs->fresh)
 		gangs->fresh++;
 	else
-		gangs->free_head = gangs->gangs[id].chain;
+		gangs->free_head = gang_chain(&gangs->gangs[id]);
 	gangs->used++;
-	gangs->gangs[id] =
-		(struct gang){.key = key, .first = FROND_NONE, .min_member = 1, .chain = gangs->bucket[home]};
+	gangs->gangs[id] = (struct gang){.key = key, .min_member = 1, .chain_up = (gangs->bucket[home] + 1) & ID_MASK};
 	terms_pack(&gangs->gangs[id], &(struct terms){.gpu = GPU_WISH_DEFAULT});
 	gangs->bucket[home] = id;
 	return id;
@@ -102,13 +107,18 @@ static uint32_t make(struct gangs *gangs, struct frond_key key)
 static void end(struct gangs *gangs, uint32_t id)
 {
 	struct gang *gang = &gangs->gangs[id];
-	uint32_t *link = &gangs->bucket[hash(gangs, gang->key)];
-	while (*link != id)
-		link = &gangs->gangs[*link].chain;
-	undo_save(gangs->undo, link, sizeof *link);
-	*link = gang->chain;
+	uint32_t *home = &gangs->bucket[hash(gangs, gang->key)], before = *home;
+	if (before == id) {
+		undo_save(gangs->undo, home, sizeof *home);
+		*home = gang_chain(gang);
+	} else {
+		while (gang_chain(&gangs->gangs[before]) != id)
+			before = gang_chain(&gangs->gangs[before]);
+		undo_save(gangs->undo, &gangs->gangs[before], sizeof(struct gang));
+		gangs->gangs[before].chain_up = gang->chain_up;
+	}
 	gangs->timed -= gang->deadline_ms != 0;
-	*gang = (struct gang){.first = FROND_NONE, .chain = gangs->free_head};
+	*gang = (struct gang){.chain_up = (gangs->free_head + 1) & ID_MASK};
 	gangs->free_head = id;
 	gangs->used--;
 }
@@ -116,7 +126,7 @@ static void end(struct gangs *gangs, uint32_t id)
 void gangs_join(struct gangs *gangs, struct frond_key key, uint32_t at)
 {
 	struct entry *entry = &gangs->ledger->entries[at];
-	assert(entry->gang == FROND_NONE && entry->hold != HOLD_FREE);
+	assert(entry_gang(entry) == FROND_NONE && entry->hold != HOLD_FREE);
 	uint32_t id = gangs_find(gangs, key);
 	if (id == FROND_NONE)
 		id = make(gangs, key); /* saves what was there */
@@ -124,59 +134,65 @@ void gangs_join(struct gangs *gangs, struct frond_key key, uint32_t at)
 		save_gang(gangs, id);
 	struct gang *gang = &gangs->gangs[id];
 	save_entry(gangs, at);
-	save_entry(gangs, gang->first);
-	entry->gang = id;
-	entry->gang_prev = FROND_NONE;
-	entry->gang_next = gang->first;
-	if (gang->first != FROND_NONE)
-		gangs->ledger->entries[gang->first].gang_prev = at;
-	gang->first = at;
+	save_entry(gangs, gang_first(gang));
+	entry->gang_up = (id + 1) & ID_MASK;
+	entry->gang_prev_up = 0;
+	entry->gang_next_up = gang->first_up;
+	if (gang_first(gang) != FROND_NONE)
+		gangs->ledger->entries[gang_first(gang)].gang_prev_up = (at + 1) & ID_MASK;
+	gang->first_up = (at + 1) & ID_MASK;
 	gang->members++;
-	gang->missing += entry->hold == HOLD_RESERVED && !entry->arrived;
-	gang->bound += entry->hold == HOLD_BOUND;
+	if (entry->hold == HOLD_RESERVED && !entry->arrived)
+		gang->missing++;
+	if (entry->hold == HOLD_BOUND)
+		gang->bound++;
 	gang->whole |= gang->bound >= gang->min_member;
 }
 
 void gangs_part(struct gangs *gangs, uint32_t at)
 {
 	struct entry *entry = &gangs->ledger->entries[at];
-	if (entry->gang == FROND_NONE)
+	if (entry_gang(entry) == FROND_NONE)
 		return;
-	struct gang *gang = &gangs->gangs[entry->gang];
-	save_gang(gangs, entry->gang);
+	struct gang *gang = &gangs->gangs[entry_gang(entry)];
+	save_gang(gangs, entry_gang(entry));
 	save_entry(gangs, at);
-	save_entry(gangs, entry->gang_prev);
-	save_entry(gangs, entry->gang_next);
-	if (entry->gang_prev != FROND_NONE)
-		gangs->ledger->entries[entry->gang_prev].gang_next = entry->gang_next;
+	save_entry(gangs, entry_gang_prev(entry));
+	save_entry(gangs, entry_gang_next(entry));
+	if (entry_gang_prev(entry) != FROND_NONE)
+		gangs->ledger->entries[entry_gang_prev(entry)].gang_next_up = entry->gang_next_up;
 	else
-		gang->first = entry->gang_next;
-	if (entry->gang_next != FROND_NONE)
-		gangs->ledger->entries[entry->gang_next].gang_prev = entry->gang_prev;
+		gang->first_up = entry->gang_next_up;
+	if (entry_gang_next(entry) != FROND_NONE)
+		gangs->ledger->entries[entry_gang_next(entry)].gang_prev_up = entry->gang_prev_up;
 	gang->members--;
-	gang->missing -= entry->hold == HOLD_RESERVED && !entry->arrived;
-	gang->bound -= entry->hold == HOLD_BOUND;
-	gang->lost += entry->hold == HOLD_BOUND && gang->whole;
+	if (entry->hold == HOLD_RESERVED && !entry->arrived)
+		gang->missing--;
+	if (entry->hold == HOLD_BOUND)
+		gang->bound--;
+	if (entry->hold == HOLD_BOUND && gang->whole && gang->lost < UINT16_MAX)
+		gang->lost++;
 	if (gang->members == 0)
-		end(gangs, entry->gang);
-	entry->gang = entry->gang_next = entry->gang_prev = FROND_NONE;
+		end(gangs, entry_gang(entry));
+	entry->gang_up = entry->gang_next_up = entry->gang_prev_up = 0;
 }
 
 void gangs_promise(struct gangs *gangs, uint32_t id, uint32_t min_member, int32_t priority, int64_t deadline_ms)
 {
 	struct gang *gang = &gangs->gangs[id];
+	assert(min_member <= FROND_MEMBERS_MAX && deadline_ms >= 0 && deadline_ms <= FROND_DEADLINE_MAX);
 	save_gang(gangs, id);
 	gangs->timed += (deadline_ms != 0) - (uint32_t)(gang->deadline_ms != 0);
-	gang->min_member = min_member;
+	gang->min_member = min_member & MIN_MEMBER_MASK;
 	gang->priority = priority;
-	gang->deadline_ms = deadline_ms;
+	gang->deadline_ms = (uint64_t)deadline_ms & DEADLINE_MASK;
 	gang->whole |= gang->bound >= gang->min_member;
 }
 
 void gangs_carry(struct gangs *gangs, uint32_t id, const struct gang *kept)
 {
 	struct gang *gang = &gangs->gangs[id];
-	gangs_promise(gangs, id, kept->min_member, kept->priority, kept->deadline_ms);
+	gangs_promise(gangs, id, (uint32_t)kept->min_member, kept->priority, (int64_t)kept->deadline_ms);
 	struct terms terms = gang_terms(kept);
 	terms_pack(gang, &terms);
 	gang->gone = kept->gone;
@@ -193,11 +209,12 @@ void gangs_terms(struct gangs *gangs, uint32_t id, const struct terms *terms)
 enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t at)
 {
 	struct entry *entry = &gangs->ledger->entries[at];
-	assert(entry->hold == HOLD_RESERVED && entry->gang != FROND_NONE);
-	struct gang *gang = &gangs->gangs[entry->gang];
-	save_gang(gangs, entry->gang);
+	assert(entry->hold == HOLD_RESERVED && entry_gang(entry) != FROND_NONE);
+	struct gang *gang = &gangs->gangs[entry_gang(entry)];
+	save_gang(gangs, entry_gang(entry));
 	save_entry(gangs, at);
-	gang->missing -= !entry->arrived;
+	if (!entry->arrived)
+		gang->missing--;
 	entry->arrived = 1;
 	if (gang->missing == 0)
 		gang->gone = 1;
@@ -207,11 +224,12 @@ enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t at)
 void gangs_bound(struct gangs *gangs, uint32_t at)
 {
 	struct entry *entry = &gangs->ledger->entries[at];
-	assert(entry->hold == HOLD_RESERVED && entry->gang != FROND_NONE);
-	struct gang *gang = &gangs->gangs[entry->gang];
-	save_gang(gangs, entry->gang);
+	assert(entry->hold == HOLD_RESERVED && entry_gang(entry) != FROND_NONE);
+	struct gang *gang = &gangs->gangs[entry_gang(entry)];
+	save_gang(gangs, entry_gang(entry));
 	save_entry(gangs, at);
-	gang->missing -= !entry->arrived;
+	if (!entry->arrived)
+		gang->missing--;
 	entry->arrived = 1;
 	entry->hold = HOLD_BOUND;
 	gang->bound++;
@@ -225,7 +243,7 @@ uint32_t gangs_overdue(const struct gangs *gangs, int64_t now_ms)
 {
 	for (uint32_t id = 0; gangs->timed > 0 && id < gangs->fresh; id++) {
 		const struct gang *gang = &gangs->gangs[id];
-		if (gang->first != FROND_NONE && gang->deadline_ms != 0 && gang->deadline_ms < now_ms &&
+		if (gang_first(gang) != FROND_NONE && gang->deadline_ms != 0 && (int64_t)gang->deadline_ms < now_ms &&
 		    gang->members > gang->bound)
 			return id;
 	}

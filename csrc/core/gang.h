@@ -22,40 +22,57 @@ struct terms {
 	uint64_t domain; /* what the preferred domain's name hashes to, for the caller to find it by; 0: none */
 	struct gpu_wish gpu;
 };
-#define TERMS_DOMAIN_BITS 48u
+#define TERMS_DOMAIN_BITS 44u
 #define TERMS_GBPS_BITS   20u /* of both bandwidths */
+#define TERMS_GBPS_MASK   ((1u << TERMS_GBPS_BITS) - 1)
+#define DEADLINE_BITS     42u
+#define DEADLINE_MASK     ((1ull << DEADLINE_BITS) - 1)
+#define MIN_MEMBER_BITS   15u
+#define MIN_MEMBER_MASK   ((1u << MIN_MEMBER_BITS) - 1)
+_Static_assert(FROND_DEADLINE_MAX <= DEADLINE_MASK && FROND_MEMBERS_MAX <= MIN_MEMBER_MASK, "promises");
 
-struct gang {
+/* With struct terms in it, packed: there is a gang for each pod, at worst. */
+__extension__ struct gang {
 	struct frond_key key;
-	uint32_t first;   /* its entries, linked; FROND_NONE: this id is free */
-	uint32_t members; /* entries in the list */
-	uint32_t missing; /* reserved entries that have not reached Permit */
-	uint32_t bound;
-	uint32_t lost; /* bound members that left after the gang was bound */
-	uint32_t min_member;
+	uint64_t first_up : ID_BITS; /* its entries, linked; none: this id is free */
+	uint64_t chain_up : ID_BITS; /* next of the hash bucket, or of the free list */
+	uint64_t members : ID_BITS;  /* entries in the list */
+	uint64_t gone : 1;           /* let through; stays so while a member is left */
+	uint64_t whole : 1;          /* has had minMember bound */
+	uint64_t strategy : 2;
+	uint64_t missing : ID_BITS; /* reserved entries that have not reached Permit */
+	uint64_t bound : ID_BITS;
+	uint64_t bandwidth_gbps : TERMS_GBPS_BITS;
+	uint64_t mode : 2, recovery : 2;
+	uint64_t domain : TERMS_DOMAIN_BITS;
+	uint64_t min_gbps : TERMS_GBPS_BITS;
+	uint64_t deadline_ms : DEADLINE_BITS; /* 0: none */
+	uint64_t min_member : MIN_MEMBER_BITS;
+	uint64_t policy : 2, gpu_mode : 2, locality : 2;
+	uint64_t latency_sensitive : 1;
 	int32_t priority;
-	uint32_t chain;      /* next of the hash bucket, or of the free list */
-	int64_t deadline_ms; /* 0: none */
-
-	/* struct terms, packed: there is a gang for each pod, at worst */
-	uint32_t domain_low;
-	uint32_t domain_high : 16;
-	uint32_t prefer : 16;
-	uint32_t bandwidth_gbps : TERMS_GBPS_BITS;
-	uint32_t strategy : 2, mode : 2, recovery : 2;
-	uint32_t policy : 2, gpu_mode : 2, locality : 2;
-	uint32_t min_gbps : TERMS_GBPS_BITS;
-	uint32_t latency_sensitive : 1;
-	uint32_t gone : 1;  /* let through; stays so while a member is left */
-	uint32_t whole : 1; /* has had minMember bound */
+	uint16_t prefer;
+	uint16_t lost; /* bound members that left after the gang was bound; stays at its largest value */
 };
+_Static_assert(sizeof(struct gang) == 56, "there is one for each pod, at worst");
+
+static inline uint32_t gang_first(const struct gang *gang)
+{
+	return (uint32_t)gang->first_up - 1;
+}
+
+static inline uint32_t gang_chain(const struct gang *gang)
+{
+	return (uint32_t)gang->chain_up - 1;
+}
 
 struct gangs {
 	struct ledger *ledger;
 	struct undo *undo;
 	struct gang *gangs;
 	uint32_t *bucket;
-	uint32_t cap, bucket_mask, used;
+	uint32_t cap, bucket_mask;
+	uint32_t used;      /* from here on it changes */
 	uint32_t free_head; /* ids given back */
 	uint32_t fresh;     /* ids from here on were never used */
 	uint32_t timed;     /* gangs with a deadline */

@@ -7,7 +7,8 @@
  * bottlenecks of all sets come from one pass of dynamic programming over subsets, whatever the number of levels.
  *
  * The best sets of small nodes are looked up for all masks when the table is built. For larger ones that would be 3^16
- * sets to compare, most of them for masks that never occur: an entry is searched for when it is first asked for.
+ * sets to compare, most of them for masks that never occur: an entry is searched for when it is asked for, and remembered
+ * until another count of another mask wants its place. Gangs of one size never get into each other's way.
  */
 #include "core/gpuset.h"
 
@@ -37,8 +38,8 @@ struct gpuset {
 	uint8_t level[FROND_GPUS_MAX][FROND_GPUS_MAX];
 	bool uniform;
 	uint32_t *quality; /* by set: level << SUM_BITS | sum */
-	/* Up to GPUS_SMALL a byte by free mask and count - 1: a set. Else two bytes, only for counts that the mask has; see
-	 * best_at(). 0: not looked for yet. */
+	/* Up to GPUS_SMALL a byte by free mask and count - 1: a set. Else as many entries as masks: a set, its size above it;
+	 * see best_at(). 0: not looked for yet. */
 	void *best;
 	int32_t *layer[2]; /* scratch of gpuset_ring */
 };
@@ -57,8 +58,7 @@ static uint32_t bits_low(uint32_t mask)
 
 static uint64_t best_bytes(uint32_t gpus)
 {
-	/* Masks of n GPUs have n 2^(n - 1) bits in all. */
-	return gpus <= GPUS_SMALL ? (uint64_t)gpus << gpus : ((uint64_t)gpus << (gpus - 1)) * sizeof(uint16_t);
+	return gpus <= GPUS_SMALL ? (uint64_t)gpus << gpus : sizeof(uint32_t) << gpus;
 }
 
 /* Entries of the largest layer of gpuset_ring: sets of one size of all GPUs but the first, times their members. */
@@ -86,7 +86,9 @@ static struct gpuset *table_layout(struct arena *arena, uint32_t gpus)
 
 uint64_t gpuset_scratch(void)
 {
-	return 2 * layer_entries(FROND_GPUS_MAX) * sizeof(int32_t);
+	uint64_t ring = 2 * layer_entries(FROND_GPUS_MAX) * sizeof(int32_t);
+	uint64_t building = (uint64_t)FROND_GPUS_MAX << FROND_GPUS_MAX; /* bottlenecks_build() */
+	return ring > building ? ring : building;
 }
 
 uint64_t gpuset_bytes(uint32_t gpus)
@@ -204,13 +206,12 @@ static uint8_t widest_step(const struct gpuset *table, const uint8_t *widest, ui
 /*
  * Adds every set's bottleneck to its quality. widest[set][last] = the highest level such that a path of hops no slower
  * starts at the lowest GPU of the set, visits all of it and ends at `last`; the ring closes it. The levels are kept
- * where the best sets will be, which are not there yet and take no less memory.
+ * in the scratch.
  */
 static void bottlenecks_build(struct gpuset *table)
 {
 	uint32_t gpus = table->topology.gpus;
-	uint8_t *widest = table->best;
-	assert(((uint64_t)gpus << gpus) <= best_bytes(gpus));
+	uint8_t *widest = (uint8_t *)table->layer[0];
 	for (uint32_t set = 1; set < 1u << gpus; set++) {
 		uint32_t first = bits_low(set), others = set & (set - 1);
 		uint8_t ring = 0;
@@ -375,18 +376,11 @@ static uint32_t search(const struct gpuset *table, const struct gpu_wish *wish, 
 	return best;
 }
 
-/* Where the entries of a mask begin when each has as many as bits: behind the bits of all masks below it. Those below
- * with the same bits above bit b and not bit b itself are 2^b, with half of b bits each, and the bits above. */
-static uint32_t best_at(uint32_t mask)
+/* Where the best set of a mask and a count is remembered. With one count all masks have places of their own; the counts of
+ * one mask are spread, because a multiple of an odd number is another one for each of them. */
+static uint32_t best_at(const struct gpuset *table, uint32_t mask, uint32_t count)
 {
-	uint32_t at = 0, above = 0;
-	for (uint32_t left = mask; left != 0;) {
-		uint32_t bit = 31u - (uint32_t)__builtin_clz(left);
-		at += (bit << bit >> 1) + (above << bit);
-		above++;
-		left ^= 1u << bit;
-	}
-	return at;
+	return (mask ^ count * 0x9e37u) & bits_first(table->topology.gpus);
 }
 
 /* The best of `count` free GPUs without a claim. */
@@ -399,11 +393,10 @@ static uint32_t table_best(struct gpuset *table, uint32_t free, uint32_t count)
 			best[at] = (uint8_t)search(table, &wish_default, free, 0, count);
 		return best[at];
 	}
-	uint32_t at = best_at(free) + count - 1;
-	uint16_t *best = table->best;
-	if (best[at] == 0)
-		best[at] = (uint16_t)search(table, &wish_default, free, 0, count);
-	return best[at];
+	uint32_t *best = (uint32_t *)table->best + best_at(table, free, count);
+	if (*best >> FROND_GPUS_MAX != count)
+		*best = count << FROND_GPUS_MAX | search(table, &wish_default, free, 0, count);
+	return *best & bits_first(FROND_GPUS_MAX);
 }
 
 uint32_t gpuset_choose(struct gpuset *table, const struct gpu_wish *wish, uint32_t free, uint32_t held, uint32_t count)

@@ -22,7 +22,8 @@ struct gpuset;
 
 /* Memory that a table for that many GPUs needs, at an address that is a multiple of ARENA_ALIGN. */
 uint64_t gpuset_bytes(uint32_t gpus);
-/* Scratch that gpuset_ring() needs for a table of up to FROND_GPUS_MAX; nothing stays in it between calls. */
+/* Scratch that gpuset_build() and gpuset_ring() need for a table of up to FROND_GPUS_MAX; nothing stays in it between
+ * calls. */
 uint64_t gpuset_scratch(void);
 
 /* Builds the table in the caller's memory, which must outlive it, and so must the scratch, which tables share; there is

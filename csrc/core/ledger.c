@@ -32,7 +32,7 @@ uint32_t ledger_find(const struct ledger *ledger, struct frond_key pod)
 {
 	uint32_t at = ledger->bucket[hash(ledger, pod)];
 	while (at != FROND_NONE && !key_equal(ledger->entries[at].pod, pod))
-		at = ledger->entries[at].chain;
+		at = entry_chain(&ledger->entries[at]);
 	return at;
 }
 
@@ -40,8 +40,13 @@ uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu)
 {
 	uint32_t at = ledger->nodes[slot].first;
 	while (at != FROND_NONE && !(ledger->entries[at].mask >> gpu & 1))
-		at = ledger->entries[at].node_next;
+		at = entry_node_next(&ledger->entries[at]);
 	return at;
+}
+
+static void save_counts(struct ledger *ledger)
+{
+	undo_save(ledger->undo, &ledger->used, sizeof *ledger - offsetof(struct ledger, used));
 }
 
 static void save_entry(struct ledger *ledger, uint32_t at)
@@ -50,49 +55,60 @@ static void save_entry(struct ledger *ledger, uint32_t at)
 		undo_save(ledger->undo, &ledger->entries[at], sizeof(struct entry));
 }
 
+/* All but the key. */
+static void save_links(struct ledger *ledger, uint32_t at)
+{
+	undo_save(ledger->undo, &ledger->entries[at].pod + 1, sizeof(struct entry) - sizeof(struct frond_key));
+}
+
 /* What an entry holds on its node, onto it or off it. */
 static void onto_node(struct ledger *ledger, uint32_t at)
 {
 	struct entry *entry = &ledger->entries[at];
-	struct node *node = &ledger->nodes[entry->slot];
-	fabric_take_out(ledger->fabric, entry->slot, node);
+	struct node *node = &ledger->nodes[entry_slot(entry)];
+	fabric_take_out(ledger->fabric, entry_slot(entry), node);
 	undo_save(ledger->undo, node, sizeof *node);
 	node->held = (uint16_t)(node->held | entry->mask);
 	node->by_count += entry->by_count;
 	node_settle(node);
-	entry->node_next = node->first;
+	entry->node_next_up = (node->first + 1) & ID_MASK;
 	node->first = at;
-	fabric_put_in(ledger->fabric, entry->slot, node);
+	fabric_put_in(ledger->fabric, entry_slot(entry), node);
 }
 
 static void off_node(struct ledger *ledger, uint32_t at)
 {
 	struct entry *entry = &ledger->entries[at];
-	struct node *node = &ledger->nodes[entry->slot];
+	struct node *node = &ledger->nodes[entry_slot(entry)];
 	assert((node->held & entry->mask) == entry->mask && node->by_count >= entry->by_count);
-	fabric_take_out(ledger->fabric, entry->slot, node);
+	fabric_take_out(ledger->fabric, entry_slot(entry), node);
 	undo_save(ledger->undo, node, sizeof *node);
 	node->held = (uint16_t)(node->held & ~entry->mask);
 	node->by_count -= entry->by_count;
 	node_settle(node);
-	uint32_t *link = &node->first;
-	while (*link != at)
-		link = &ledger->entries[*link].node_next;
-	undo_save(ledger->undo, link, sizeof *link);
-	*link = entry->node_next;
-	fabric_put_in(ledger->fabric, entry->slot, node);
+	if (node->first == at) {
+		node->first = entry_node_next(entry);
+	} else {
+		uint32_t before = node->first;
+		while (entry_node_next(&ledger->entries[before]) != at)
+			before = entry_node_next(&ledger->entries[before]);
+		save_links(ledger, before);
+		ledger->entries[before].node_next_up = entry->node_next_up;
+	}
+	fabric_put_in(ledger->fabric, entry_slot(entry), node);
 }
 
 int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold, uint32_t slot, uint32_t mask,
 		     uint32_t by_count, uint32_t rank, uint32_t label, uint32_t *out)
 {
-	assert(hold != HOLD_FREE && ledger_find(ledger, pod) == FROND_NONE && by_count < 1u << (ENTRY_BY_COUNT - 1));
+	assert(hold != HOLD_FREE && ledger_find(ledger, pod) == FROND_NONE && by_count <= FROND_POD_GPUS_MAX);
+	assert(rank == FROND_NONE || rank <= FROND_RANK_MAX);
 	uint32_t at = ledger->free_head != FROND_NONE ? ledger->free_head : ledger->fresh;
 	if (ledger->used == ledger->cap)
 		return FROND_LIMIT;
 	struct entry *entry = &ledger->entries[at];
 	uint32_t home = hash(ledger, pod);
-	undo_save(ledger->undo, ledger, sizeof *ledger);
+	save_counts(ledger);
 	undo_save(ledger->undo, &ledger->bucket[home], sizeof *ledger->bucket);
 	if (at != ledger->fresh)
 		save_entry(ledger, at);
@@ -103,21 +119,17 @@ int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold
 	if (at == ledger->fresh)
 		ledger->fresh++;
 	else
-		ledger->free_head = entry->chain;
+		ledger->free_head = entry_chain(entry);
 	ledger->used++;
 	ledger->conflicts += taken != 0;
 	*entry = (struct entry){.pod = pod,
 				.hold = (uint32_t)hold & 3u,
-				.slot = slot,
-				.mask = (uint16_t)(mask & ~taken),
-				.by_count = (by_count + bits_count(taken)) & ((1u << ENTRY_BY_COUNT) - 1),
-				.rank = rank,
-				.label = label,
-				.gang = FROND_NONE,
-				.gang_next = FROND_NONE,
-				.gang_prev = FROND_NONE,
-				.node_next = FROND_NONE,
-				.chain = ledger->bucket[home]};
+				.slot_up = (slot + 1) & SLOT_MASK,
+				.mask = mask & ~taken & UINT16_MAX,
+				.by_count = (by_count + bits_count(taken)) & BY_COUNT_MASK,
+				.rank_up = (rank + 1) & ID_MASK,
+				.label_up = (label + 1) & LABEL_MASK,
+				.chain_up = (ledger->bucket[home] + 1) & ID_MASK};
 	ledger->bucket[home] = at;
 	if (slot != FROND_NONE)
 		onto_node(ledger, at);
@@ -128,33 +140,38 @@ int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold
 void ledger_devices(struct ledger *ledger, uint32_t at, uint32_t mask)
 {
 	struct entry *entry = &ledger->entries[at];
-	struct node *node = &ledger->nodes[entry->slot];
+	struct node *node = &ledger->nodes[entry_slot(entry)];
 	assert((mask & node->held & ~(uint32_t)entry->mask) == 0 && entry_gpus(entry) == bits_count(mask));
-	fabric_take_out(ledger->fabric, entry->slot, node);
+	fabric_take_out(ledger->fabric, entry_slot(entry), node);
 	undo_save(ledger->undo, node, sizeof *node);
 	save_entry(ledger, at);
 	node->held = (uint16_t)(node->held | mask);
 	node->by_count -= entry->by_count;
-	entry->mask = (uint16_t)mask;
+	entry->mask = mask & UINT16_MAX;
 	entry->by_count = 0;
 	node_settle(node);
-	fabric_put_in(ledger->fabric, entry->slot, node);
+	fabric_put_in(ledger->fabric, entry_slot(entry), node);
 }
 
 void ledger_leave(struct ledger *ledger, uint32_t at)
 {
 	struct entry *entry = &ledger->entries[at];
-	assert(entry->hold != HOLD_FREE && entry->gang == FROND_NONE);
-	undo_save(ledger->undo, ledger, sizeof *ledger);
+	assert(entry->hold != HOLD_FREE && entry_gang(entry) == FROND_NONE);
+	save_counts(ledger);
 	save_entry(ledger, at);
-	if (entry->slot != FROND_NONE)
+	if (entry_slot(entry) != FROND_NONE)
 		off_node(ledger, at);
-	uint32_t *link = &ledger->bucket[hash(ledger, entry->pod)];
-	while (*link != at)
-		link = &ledger->entries[*link].chain;
-	undo_save(ledger->undo, link, sizeof *link);
-	*link = entry->chain;
-	*entry = (struct entry){.hold = HOLD_FREE, .chain = ledger->free_head};
+	uint32_t *home = &ledger->bucket[hash(ledger, entry->pod)], before = *home;
+	if (before == at) {
+		undo_save(ledger->undo, home, sizeof *home);
+		*home = entry_chain(entry);
+	} else {
+		while (entry_chain(&ledger->entries[before]) != at)
+			before = entry_chain(&ledger->entries[before]);
+		save_links(ledger, before);
+		ledger->entries[before].chain_up = entry->chain_up;
+	}
+	*entry = (struct entry){.hold = HOLD_FREE, .chain_up = (ledger->free_head + 1) & ID_MASK};
 	ledger->free_head = at;
 	ledger->used--;
 }

@@ -11,23 +11,82 @@
 
 enum hold { HOLD_FREE, HOLD_RESERVED, HOLD_BOUND };
 
-#define ENTRY_BY_COUNT 24u /* bits */
+/* There is an entry for each pod, and at worst a gang: their ids, and what else has a small limit, are bits. An id is
+ * stored one higher, so that none (FROND_NONE) is 0. */
+#define ID_BITS       20u
+#define ID_MASK       ((1u << ID_BITS) - 1)
+#define SLOT_BITS     18u
+#define SLOT_MASK     ((1u << SLOT_BITS) - 1)
+#define LABEL_BITS    14u
+#define LABEL_MASK    ((1u << LABEL_BITS) - 1)
+#define BY_COUNT_BITS 16u
+#define BY_COUNT_MASK ((1u << BY_COUNT_BITS) - 1)
+_Static_assert(FROND_PODS_MAX <= ID_MASK && FROND_RANK_MAX < ID_MASK && FROND_NODES_MAX <= SLOT_MASK, "ids");
+_Static_assert(FROND_POD_GPUS_MAX + FROND_GPUS_MAX <= BY_COUNT_MASK, "GPUs held by count");
 
-struct entry {
+__extension__ struct entry {
 	struct frond_key pod;
-	uint32_t slot;                      /* node; FROND_NONE: a member without GPUs */
-	uint32_t by_count : ENTRY_BY_COUNT; /* GPUs held by count */
-	uint32_t hold : 2;                  /* enum hold */
-	uint32_t arrived : 1;               /* has reached Permit; owned by gang.c */
-	uint32_t budgeted : 1;              /* evicting it would violate a disruption budget */
-	uint16_t mask;                      /* GPUs held by device */
-	uint32_t rank;                      /* FROND_NONE: in no plan of ours */
-	uint32_t label;                     /* the caller's number for its name; FROND_NONE: none */
-	uint32_t gang;                      /* id in gang.h; FROND_NONE: none */
-	uint32_t gang_next, gang_prev;      /* the gang's members; owned by gang.c */
-	uint32_t node_next;                 /* the node's entries; few enough to find the one before by walking */
-	uint32_t chain;                     /* next entry of the hash bucket, or of the free list */
+	uint64_t gang_up : ID_BITS;      /* id in gang.h */
+	uint64_t gang_next_up : ID_BITS; /* the gang's members; owned by gang.c */
+	uint64_t gang_prev_up : ID_BITS; /* likewise */
+	uint64_t hold : 2;               /* enum hold */
+	uint64_t arrived : 1;            /* has reached Permit; owned by gang.c */
+	uint64_t budgeted : 1;           /* evicting it would violate a disruption budget */
+	uint64_t rank_up : ID_BITS;      /* none: in no plan of ours */
+	uint64_t node_next_up : ID_BITS; /* the node's entries; few enough to walk along */
+	uint64_t chain_up : ID_BITS;     /* next of the hash bucket, or of the free list */
+	uint64_t : 4;
+	uint64_t slot_up : SLOT_BITS;      /* node; none: a member without GPUs */
+	uint64_t by_count : BY_COUNT_BITS; /* GPUs held by count */
+	uint64_t mask : FROND_GPUS_MAX;    /* GPUs held by device */
+	uint64_t label_up : LABEL_BITS;    /* the caller's number for its name */
 };
+_Static_assert(sizeof(struct entry) == 40, "there is one for each pod");
+
+static inline uint32_t entry_gang(const struct entry *entry)
+{
+	return (uint32_t)entry->gang_up - 1;
+}
+
+static inline uint32_t entry_gang_next(const struct entry *entry)
+{
+	return (uint32_t)entry->gang_next_up - 1;
+}
+
+static inline uint32_t entry_gang_prev(const struct entry *entry)
+{
+	return (uint32_t)entry->gang_prev_up - 1;
+}
+
+static inline uint32_t entry_node_next(const struct entry *entry)
+{
+	return (uint32_t)entry->node_next_up - 1;
+}
+
+static inline uint32_t entry_chain(const struct entry *entry)
+{
+	return (uint32_t)entry->chain_up - 1;
+}
+
+static inline uint32_t entry_rank(const struct entry *entry)
+{
+	return (uint32_t)entry->rank_up - 1;
+}
+
+static inline uint32_t entry_slot(const struct entry *entry)
+{
+	return (uint32_t)entry->slot_up - 1;
+}
+
+static inline uint32_t entry_label(const struct entry *entry)
+{
+	return (uint32_t)entry->label_up - 1;
+}
+
+static inline uint32_t entry_gpus(const struct entry *entry)
+{
+	return bits_count((uint32_t)entry->mask) + (uint32_t)entry->by_count;
+}
 
 struct ledger {
 	struct undo *undo;
@@ -35,7 +94,8 @@ struct ledger {
 	struct node *nodes; /* the core's; held fields are written here */
 	struct entry *entries;
 	uint32_t *bucket; /* hash → first entry */
-	uint32_t cap, bucket_mask, used;
+	uint32_t cap, bucket_mask;
+	uint32_t used;      /* from here on it changes */
 	uint32_t free_head; /* entries given back */
 	uint32_t fresh;     /* entries from here on were never used */
 	uint64_t conflicts;
@@ -59,10 +119,5 @@ void ledger_devices(struct ledger *ledger, uint32_t entry, uint32_t mask);
 
 /* Gives back all that the entry holds and forgets it. It must have left its gang. */
 void ledger_leave(struct ledger *ledger, uint32_t entry);
-
-static inline uint32_t entry_gpus(const struct entry *entry)
-{
-	return bits_count(entry->mask) + entry->by_count;
-}
 
 #endif

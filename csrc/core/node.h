@@ -8,18 +8,23 @@
 
 #include "core/base.h"
 
-struct node {
-	bool present;
+#define NODE_FLAGS ((uint32_t)FROND_NODE_CORDONED | FROND_NODE_DOWN)
+
+__extension__ struct node {
 	uint8_t gpus;
-	uint8_t flags; /* enum frond_node_flag */
-	uint16_t topology;
+	uint8_t topology;
+	uint8_t free; /* node_count_free(); node_settle() after every change */
+	bool present : 1;
+	uint8_t flags : 2;    /* enum frond_node_flag */
 	uint16_t unhealthy;   /* mask */
 	uint16_t held;        /* mask of GPUs with an owner */
-	uint8_t free;         /* node_count_free(); node_settle() after every change */
 	uint32_t by_count;    /* GPUs held by pods whose devices are unknown */
 	uint32_t uplink_gbps; /* 0: unlimited */
 	uint32_t first;       /* ledger entry on this node, linked; FROND_NONE: none */
 };
+
+_Static_assert(sizeof(struct node) == 20 && FROND_TOPOLOGIES - 1 <= UINT8_MAX && NODE_FLAGS < 1u << 2,
+	       "one for each node");
 
 /* GPUs that could be handed out by device today, whoever else sits on the node by count. */
 static inline uint32_t node_free_mask(const struct node *node)

@@ -185,17 +185,8 @@ uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_
 	return sum;
 }
 
-uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members)
+uint32_t place_cap_by_nodes(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members)
 {
-	const struct ask *ask = work->ask;
-	bool leaf = item < work->fabric->leaf_count;
-	if (work->counted && leaf && work->fabric->leaf_kind[item] != FROND_NONE &&
-	    ask->bandwidth_gbps <= work->fabric->leaf_slowest[item]) { /* every node is like the first */
-		uint32_t each = (work->fabric->leaf_kind[item] & UINT8_MAX) / work->size;
-		*nodes = each > 0 ? leaf_nodes(work->fabric, item) : 0;
-		*node_members = *nodes > 0 ? each : 0;
-		return *nodes * each;
-	}
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0};
 	*nodes = *node_members = 0;
 	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
@@ -204,7 +195,7 @@ uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes
 		*nodes += room > 0;
 		*node_members = max_u32(*node_members, room);
 	}
-	return place_capped(work, rooms, leaf, nodes);
+	return place_capped(work, rooms, item < work->fabric->leaf_count, nodes);
 }
 
 /* ---- which nodes of an item ------------------------------------------------------------------------------------------ */

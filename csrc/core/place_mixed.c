@@ -95,16 +95,20 @@ static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item
 		 (uint32_t)work->scratch.sum[item] >= ask->max_nodes_per_leaf);
 }
 
-/* Puts a member of this size on the first node of [lo, hi) that takes it; FROND_NONE: none does. */
-static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t size, bool today)
+/* Puts a member of this size on the first node of [lo, hi) that takes it; FROND_NONE: none does. *from: no node before it
+ * does, as the last member of this size has found: what is taken only grows. */
+static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t size, bool today, uint32_t *from)
 {
 	uint32_t most = work->ask->max_gpus_per_leaf;
-	for (uint32_t item = lo; item < hi; item++) {
+	for (uint32_t item = *from == FROND_NONE ? lo : item_of(work, *from); item < hi; item++) {
 		if (hi - lo > 1 && item_slow(work, item))
 			continue; /* a gang over several leaves may not cross a slow link */
 		if (item < work->fabric->leaf_count && most > 0 && (work->scratch.sum[item] >> 32) + size > most)
 			continue;
-		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+		uint32_t at = item_start(work, item);
+		if (*from != FROND_NONE && *from > at)
+			at = *from;
+		for (; at < item_end(work, item); at++) {
 			uint32_t set = node_takes(work, at, item, today) ? try_gpus(work, at, size, today) : 0;
 			if (set == 0)
 				continue;
@@ -112,26 +116,11 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 			work->scratch.sum[item] += ((uint64_t)size << 32) + fresh;
 			work->taken[at] = (uint16_t)(work->taken[at] | set);
 			work->take[at]++;
+			*from = at;
 			return at;
 		}
 	}
 	return FROND_NONE;
-}
-
-/* Equal sizes: lower ranks on lower nodes (spec 3.4). */
-static void order_ranks(struct place_work *work, bool today)
-{
-	const struct ask *ask = work->ask;
-	for (uint32_t size = 1; size <= FROND_GPUS_MAX; size++) {
-		uint32_t places = 0, next = 0;
-		for (uint32_t i = 0; i < ask->count; i++)
-			if (ask->members[i].gpus == size && counts(work, i, today))
-				work->member_list[places++] = work->member_pos[i];
-		sort_u64(work->member_list, places);
-		for (uint32_t i = 0; i < ask->count; i++)
-			if (ask->members[i].gpus == size && counts(work, i, today))
-				work->member_pos[i] = (uint32_t)work->member_list[next++];
-	}
 }
 
 /* A member that no node can have: a pod that was bound by count may say any number. */
@@ -144,7 +133,8 @@ static bool too_large(const struct place_work *work, bool today)
 }
 
 /* Tries the gang on items [lo, hi): by capacity (all members, empty nodes) or today (missing ones, beside the pinned).
- * No node takes more than per_node members. On success member_pos and take[] are set. */
+ * No node takes more than per_node members. On success member_pos and take[] are set; of equal sizes lower ranks are on
+ * lower nodes (spec 3.4), as first fit leaves them. */
 static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 {
 	const struct ask *ask = work->ask;
@@ -152,15 +142,16 @@ static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
 	count_pinned(work, lo, hi, today);
 	if (too_large(work, today))
 		return false;
-	for (uint32_t size = FROND_GPUS_MAX; size > 0; size--)
+	for (uint32_t size = FROND_GPUS_MAX; size > 0; size--) {
+		uint32_t from = FROND_NONE;
 		for (uint32_t i = 0; i < ask->count; i++) {
 			if (ask->members[i].gpus != size || !counts(work, i, today))
 				continue;
-			work->member_pos[i] = put_first(work, lo, hi, size, today);
+			work->member_pos[i] = put_first(work, lo, hi, size, today, &from);
 			if (work->member_pos[i] == FROND_NONE)
 				return false;
 		}
-	order_ranks(work, today);
+	}
 	return true;
 }
 

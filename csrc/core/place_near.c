@@ -47,9 +47,9 @@ static void nearest_node(struct place_work *work)
 static void nearest_leaf(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	bool looked = work->near_plan == work->plan; /* place_span.c, at all but hopeless spines */
+	bool looked = work->near_plan == work->plan; /* place_single.c, at all but hopeless spines */
 	uint32_t best = looked ? work->near_leaf : FROND_NONE, most = best == FROND_NONE ? 0 : work->near_room;
-	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+	for (uint32_t spine = 0; spine < (looked ? work->near_end : fabric->spine_count); spine++) {
 		if (looked && !place_hopeless(work, spine))
 			continue;
 		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++) {

@@ -32,12 +32,15 @@ static const struct spine_view *view_of(const struct place_work *work, uint32_t 
 
 /* ---- what each spine could hold -------------------------------------------------------------------------------------- */
 
+/* In scratch.sum and scratch.list: what each leaf could hold, for view_runs(). */
 static void view_leaves(struct place_work *work, uint32_t spine)
 {
 	struct spine_view *view = &work->scratch.view[spine];
 	*view = (struct spine_view){.members = 0};
 	for (uint32_t leaf = work->fabric->spine_start[spine]; leaf < work->fabric->spine_start[spine + 1]; leaf++) {
 		uint32_t nodes, most, members = place_cap(work, leaf, &nodes, &most);
+		work->scratch.sum[leaf] = members;
+		work->scratch.list[leaf] = nodes;
 		view->node_members = max_u32(view->node_members, most);
 		if (!item_slow(work, leaf)) {
 			view->members += members;
@@ -74,35 +77,34 @@ static void view_runs(struct place_work *work, uint32_t spine)
 {
 	struct spine_view *view = &work->scratch.view[spine];
 	bool by_nodes = counts_nodes(work);
+	const uint64_t *caps = work->scratch.sum;
+	const uint32_t *caps_nodes = work->scratch.list;
 	uint32_t start = work->fabric->spine_start[spine];
 	uint64_t run_members = 0, run_nodes = 0; /* from the start of the run */
 	uint64_t members = 0, nodes = 0;         /* from `start`, the last leaf from which the run is enough */
 	for (uint32_t leaf = start; leaf < work->fabric->spine_start[spine + 1]; leaf++) {
-		uint32_t leaf_nodes_cap, most, cap = place_cap(work, leaf, &leaf_nodes_cap, &most);
-		if (enough(work, cap, leaf_nodes_cap)) {
+		if (enough(work, caps[leaf], caps_nodes[leaf])) {
 			view->shortest = 1;
 			view->spare_leaf = view->spare_leaf || !needs_each_node(work, leaf);
 		}
-		if (cap == 0 || item_slow(work, leaf)) {
+		if (caps[leaf] == 0 || item_slow(work, leaf)) {
 			run_members = run_nodes = members = nodes = 0;
 			start = leaf + 1;
 			continue;
 		}
-		run_members += cap;
-		run_nodes += leaf_nodes_cap;
-		members += cap;
-		nodes += leaf_nodes_cap;
+		run_members += caps[leaf];
+		run_nodes += caps_nodes[leaf];
+		members += caps[leaf];
+		nodes += caps_nodes[leaf];
 		if (by_nodes ? run_nodes > view->run_nodes : run_members > view->run_members) {
 			view->run_members = run_members;
 			view->run_nodes = run_nodes;
 		}
 		while (start < leaf) { /* can the run do without its first leaf? */
-			uint32_t first_nodes, first = place_cap(work, start, &first_nodes, &most);
-			if (!enough(work, members - first, nodes - first_nodes))
+			if (!enough(work, members - caps[start], nodes - caps_nodes[start]))
 				break;
-			members -= first;
-			nodes -= first_nodes;
-			start++;
+			members -= caps[start];
+			nodes -= caps_nodes[start++];
 		}
 		uint32_t length = leaf - start + 1;
 		if (enough(work, members, nodes) && (view->shortest == 0 || length < view->shortest))

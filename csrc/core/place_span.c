@@ -297,85 +297,8 @@ static void run_walk(struct place_work *work, struct run *run, uint32_t lo, uint
 	}
 }
 
-/* A single leaf whose candidate is sure to lose against the best one, given that both have nodes of the same kind with
- * equal links: its score is lower than `value`, or it is in the very same state. */
-static bool loses(struct place_work *work, const struct leaf_sum *leaf, const struct leaf_sum *best, uint64_t value)
-{
-	uint64_t score = place_leaf_score(work, leaf->free, leaf->used, leaf->total, work->missing * work->size);
-	if (score != value && work->ask->strategy != STRATEGY_CONSOLIDATED)
-		return score < value;
-	return memcmp(leaf, best, sizeof *leaf) == 0;
-}
-
-/* The best candidate is one leaf of like nodes with equal links: a leaf of the same kind compares by its sums. */
-static uint32_t best_kind(const struct place_work *work)
-{
-	const struct fabric *fabric = work->fabric;
-	uint32_t item = work->picks[0].item;
-	if (!work->best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0)
-		return FROND_NONE;
-	uint32_t kind = fabric->leaf_kind[item];
-	bool even = kind != FROND_NONE && (work->size < 2 || gpuset_uniform(work->sets[kind >> 8]));
-	return even ? kind : FROND_NONE;
-}
-
-/* A leaf that comes nearer than any before, if it could hold the gang at all: place_near.c need not look again. */
-static bool remember(struct place_work *work, uint32_t leaf, uint32_t room)
-{
-	uint32_t nodes, each;
-	if (place_cap(work, leaf, &nodes, &each) < work->total)
-		return false;
-	work->near_leaf = leaf;
-	work->near_room = room;
-	return true;
-}
-
-/* Leaves of [lo, hi), each by itself. Those that lose for certain are counted and looked at no further. */
-static void walk_quickly(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
-{
-	const struct leaf_sum *leaves = work->fabric->leaf;
-	const uint32_t *kinds = work->fabric->leaf_kind;
-	uint32_t kind = best_kind(work), missing = work->missing, lost = 0;
-	uint64_t value = work->best.found ? work->best.gain.score / missing : 0;
-	const struct leaf_sum *best = &leaves[kind == FROND_NONE ? 0 : work->picks[0].item];
-	uint32_t room = FROND_CANDIDATES - work->seen; /* candidates that may still be counted */
-	uint32_t near = work->near_leaf == FROND_NONE ? 0 : work->near_room + 1; /* least room that comes nearer */
-	for (uint32_t item = lo; item < hi; item++) {
-		uint32_t hold = leaf_hold(work, &leaves[item]);
-		if (hold < missing) {
-			if (hold >= near && remember(work, item, hold))
-				near = hold + 1;
-			continue;
-		}
-		if (kinds[item] == kind && kind != FROND_NONE && leaves[item].odd == 0 && lost < room &&
-		    loses(work, &leaves[item], best, value)) {
-			lost++;
-			continue;
-		}
-		work->seen += lost;
-		lost = 0;
-		run->visit(work, run, item, item + 1);
-		if (work->stop)
-			return;
-		kind = best_kind(work);
-		value = work->best.found ? work->best.gain.score / missing : 0;
-		best = &leaves[kind == FROND_NONE ? 0 : work->picks[0].item];
-		room = FROND_CANDIDATES - work->seen;
-	}
-	work->seen += lost;
-}
-
-static bool quickly(const struct place_work *work, const struct run *run)
-{
-	return work->quick && run->length == 1 && run->visit == run_walk && !place_shares(work);
-}
-
 static void visit_singles(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
 {
-	if (quickly(work, run)) {
-		walk_quickly(work, run, lo, hi);
-		return;
-	}
 	for (uint32_t item = lo; item < hi && !work->stop; item++)
 		if (item_pin(work, item) > 0 || place_hold(work, item) > 0)
 			run->visit(work, run, item, item + 1);
@@ -401,34 +324,6 @@ static void visit_runs(struct place_work *work, struct run *run, uint32_t lo, ui
 	}
 }
 
-bool place_hopeless(const struct place_work *work, uint32_t spine)
-{
-	const struct spine_sum *sum = &work->fabric->spine[spine];
-	if (work->one_node) {
-		uint64_t gpus = (uint64_t)work->missing * work->size;
-		return gpus > FROND_GPUS_MAX || sum->at_least[gpus] == 0;
-	}
-	uint64_t members = 0;
-	for (uint32_t i = 1, gpus = work->size; i <= work->per_node && gpus <= FROND_GPUS_MAX; i++, gpus += work->size)
-		members += sum->at_least[gpus];
-	return members < work->missing;
-}
-
-/* Untouched spines of one shape have the same candidates; those of the later one lose to the first by position, so they
- * are counted and not looked at. */
-static bool seen_alike(struct place_work *work, uint32_t spine, bool counting)
-{
-	const struct spine_sum *sum = &work->fabric->spine[spine];
-	uint32_t before = work->alike_seen[sum->shape];
-	if (!work->alike || sum->touched != 0 || before == 0)
-		return false;
-	if (counting) {
-		work->stop = work->seen + (before - 1) > FROND_CANDIDATES;
-		work->seen = min_u32(work->seen + (before - 1), FROND_CANDIDATES);
-	}
-	return true;
-}
-
 static void visit_spines(struct place_work *work, struct run *run)
 {
 	const struct fabric *fabric = work->fabric;
@@ -436,21 +331,19 @@ static void visit_spines(struct place_work *work, struct run *run)
 				? item_spine(work, min_u32(work->hi, fabric->leaf_count) - 1)
 				: 0;
 	bool counting = run->visit == run_walk;
-	work->near_leaf = FROND_NONE;
-	work->near_plan = quickly(work, run) ? work->plan : 0;
-	for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
-		work->alike_seen[spine] = 0;
+	place_alike_forget(work);
 	for (uint32_t spine = work->lo < fabric->leaf_count ? item_spine(work, work->lo) : fabric->spine_count;
 	     spine <= last && spine < fabric->spine_count && !work->stop; spine++) {
 		uint32_t lo = max_u32(fabric->spine_start[spine], work->lo);
 		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->hi);
 		bool whole = lo == fabric->spine_start[spine] && hi == fabric->spine_start[spine + 1];
-		if ((work->pins == 0 && place_hopeless(work, spine)) || (whole && seen_alike(work, spine, counting)))
+		if ((work->pins == 0 && place_hopeless(work, spine)) ||
+		    (whole && place_alike_seen(work, spine, counting)))
 			continue;
 		uint32_t before = work->seen;
 		visit_runs(work, run, lo, hi);
-		if (whole && work->alike && fabric->spine[spine].touched == 0 && !work->stop)
-			work->alike_seen[fabric->spine[spine].shape] = work->seen - before + 1;
+		if (whole)
+			place_alike_remember(work, spine, work->seen - before);
 	}
 }
 
@@ -479,7 +372,11 @@ static bool visit(struct place_work *work, struct run *run, bool loose,
 {
 	run->visit = with;
 	run->found = false;
-	visit_spines(work, run);
+	work->near_plan = 0;
+	if (work->quick && run->length == 1 && with == run_walk && !place_shares(work))
+		place_singles(work);
+	else
+		visit_spines(work, run);
 	if (loose)
 		visit_loose(work, run);
 	return run->found;
@@ -708,14 +605,9 @@ static bool chains_hold(struct place_work *work, void *context)
 static void see_slow_items(struct place_work *work)
 {
 	for (uint32_t item = work->lo; item < work->hi && !work->stop; item++) {
-		if (!item_slow(work, item) || item_most(work, item) < work->missing ||
-		    item_pin(work, item) != work->pins)
-			continue;
-		struct gain gain = GAIN_NONE;
-		work->frames[0] = (struct frame){.at = item, .count = work->missing};
-		work->depth = 1;
-		place_gain(work, item, work->missing, &gain);
-		place_see(work, &gain);
+		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
+		    item_pin(work, item) == work->pins)
+			place_see_single(work, item);
 	}
 }
 

@@ -48,6 +48,14 @@ struct best {
 	uint32_t per_node;
 };
 
+/* The best candidate, when it is one leaf to which others of the same kind lose by their sums. */
+struct champion {
+	uint32_t kind; /* FROND_NONE: there is none such */
+	uint32_t item;
+	uint32_t value;    /* its score */
+	uint32_t from, to; /* free GPUs of leaves that are sure to have a lower score; from > to: not known of any */
+};
+
 struct spine_view {                        /* what a spine could hold by capacity */
 	uint64_t members, nodes;           /* in leaves that a gang may cross */
 	uint64_t run_members, run_nodes;   /* in its best run */
@@ -107,17 +115,19 @@ struct place_work {
 	uint32_t seen;  /* candidates compared so far */
 	bool stop;      /* the bound has been reached */
 
+	struct champion champion; /* place_single.c */
 	/* the leaf with most room, of all in spines that are not hopeless; FROND_NONE: none could hold the gang */
 	uint32_t near_leaf, near_room;
 	uint32_t near_plan;   /* when every such leaf was looked at */
+	uint32_t near_end;    /* behind the last hopeless spine */
 	uint32_t *alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet */
 	uint16_t *fill;       /* by node of a leaf: take[], of another count */
 
 	/* One stretch of memory for what is used one after the other; nothing stays in it from one use to the next. */
 	struct scratch {
-		uint32_t *list;          /* items of place_table.c, or GPUs before each item in place_mixed.c */
-		uint64_t *sum;           /* by item, inside one search; or keys to sort, where there are no sums */
-		uint64_t *cells;         /* beside the two: a few rows by member, or members to sort */
+		uint32_t *list;  /* items of place_table.c, GPUs before each in place_mixed.c, nodes in place_rule.c */
+		uint64_t *sum;   /* by item, inside one search; or keys to sort, where there are no sums */
+		uint64_t *cells; /* beside the two: a few rows by member, or members to sort */
 		struct spine_view *view; /* in cells, for place_rule.c */
 		uint8_t *end;
 	} scratch;
@@ -146,8 +156,8 @@ uint32_t place_node_cap(const struct place_work *work, uint32_t position);
 uint32_t place_node_now(const struct place_work *work, uint32_t position);
 /* Members that an item takes today under the present measure; caps per leaf count. */
 uint32_t place_hold(struct place_work *work, uint32_t item);
-/* Members and nodes of an item by capacity, and the most on one node. */
-uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members);
+/* What place_cap() says below, by a look at every node. */
+uint32_t place_cap_by_nodes(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members);
 /* Members of nodes that have these rooms, the roomiest first; in a leaf under its caps. *nodes: how many have any, and how
  * many of them count. */
 uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_GPUS_MAX + 1], bool leaf,
@@ -183,12 +193,19 @@ bool place_rule(struct place_work *work);
 /* ---- place_span.c: today's nodes under the rule, or without it; the candidates go to place_see(). -------------------- */
 
 bool place_span(struct place_work *work);
-/* No run of this spine can hold what is missing: its sums say so without a look at its leaves. */
-bool place_hopeless(const struct place_work *work, uint32_t spine);
 bool place_relaxed(struct place_work *work);
 /* The candidate in frames[0 … depth) with its gain; true: go on. */
 bool place_see(struct place_work *work, const struct gain *gain);
-/* place_near.c: the place that comes nearest to the rule today, and what stands in the way there. */
+/* ---- place_single.c: leaves that may hold the whole gang, by their sums -------------------------------------------- */
+
+/* Every leaf with room for what is missing is a candidate. */
+void place_singles(struct place_work *work);
+/* The candidate is one item that gets all that is missing. */
+void place_see_single(struct place_work *work, uint32_t item);
+
+/* ---- place_near.c --------------------------------------------------------------------------------------------------- */
+
+/* The place that comes nearest to the rule today, and what stands in the way there. */
 void place_nearest(struct place_work *work);
 void place_blockers(struct place_work *work);
 
@@ -264,6 +281,33 @@ static inline uint32_t leaf_hold(const struct place_work *work, const struct lea
 	return members;
 }
 
+/* Members and nodes of an item by capacity, and the most on one node. */
+static inline uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members)
+{
+	const struct fabric *fabric = work->fabric;
+	if (!work->counted || item >= fabric->leaf_count || fabric->leaf_kind[item] == FROND_NONE ||
+	    work->ask->bandwidth_gbps > fabric->leaf_slowest[item])
+		return place_cap_by_nodes(work, item, nodes, node_members);
+	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) / work->size; /* every node is like the first */
+	*nodes = each > 0 ? leaf_nodes(fabric, item) : 0;
+	*node_members = *nodes > 0 ? each : 0;
+	return *nodes * each;
+}
+
+/* No run of this spine can hold what is missing: its sums say so without a look at its leaves. */
+static inline bool place_hopeless(const struct place_work *work, uint32_t spine)
+{
+	const struct spine_sum *sum = &work->fabric->spine[spine];
+	if (work->one_node) {
+		uint64_t gpus = (uint64_t)work->missing * work->size;
+		return gpus > FROND_GPUS_MAX || sum->at_least[gpus] == 0;
+	}
+	uint64_t members = sum->at_least[work->size];
+	for (uint32_t gpus = 2 * work->size; gpus <= work->counted_gpus; gpus += work->size)
+		members += sum->at_least[gpus];
+	return members < work->missing;
+}
+
 static inline uint32_t item_pin(const struct place_work *work, uint32_t item)
 {
 	return item < work->fabric->leaf_count ? work->leaf_pin[item] : work->pin[item_start(work, item)];
@@ -305,6 +349,38 @@ static inline bool place_pins_in_domain(const struct place_work *work)
 			return false;
 	}
 	return true;
+}
+
+/* ---- untouched spines of one shape: they have the same candidates -------------------------------------------------- */
+
+static inline void place_alike_forget(struct place_work *work)
+{
+	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++)
+		work->alike_seen[spine] = 0;
+}
+
+static inline bool place_untouched(const struct place_work *work, uint32_t spine)
+{
+	return work->alike && work->fabric->spine[spine].touched == 0;
+}
+
+/* Candidates of a later one lose to those of the first by position: they are counted and not looked at. */
+static inline bool place_alike_seen(struct place_work *work, uint32_t spine, bool counting)
+{
+	uint32_t before = work->alike_seen[work->fabric->spine[spine].shape];
+	if (!place_untouched(work, spine) || before == 0)
+		return false;
+	if (counting) {
+		work->stop = work->seen + (before - 1) > FROND_CANDIDATES;
+		work->seen = min_u32(work->seen + (before - 1), FROND_CANDIDATES);
+	}
+	return true;
+}
+
+static inline void place_alike_remember(struct place_work *work, uint32_t spine, uint32_t candidates)
+{
+	if (place_untouched(work, spine) && !work->stop)
+		work->alike_seen[work->fabric->spine[spine].shape] = candidates + 1;
 }
 
 #endif

@@ -35,8 +35,8 @@ void roster_layout(struct roster *roster, struct arena *arena, uint32_t pods)
 static bool entry_before(const void *context, uint32_t a, uint32_t b)
 {
 	const struct entry *entries = context, *one = &entries[a], *other = &entries[b];
-	if (one->rank != other->rank)
-		return one->rank < other->rank; /* FROND_NONE is the highest */
+	if (entry_rank(one) != entry_rank(other))
+		return entry_rank(one) < entry_rank(other); /* FROND_NONE is the highest */
 	return key_before(one->pod, other->pod);
 }
 
@@ -46,13 +46,15 @@ int32_t roster_fill(struct roster *roster, const struct core *core, uint32_t gan
 	roster->count = 0;
 	if (core->gangs.gangs[gang].members > roster->cap)
 		return FROND_LIMIT;
-	for (uint32_t at = core->gangs.gangs[gang].first; at != FROND_NONE; at = entries[at].gang_next)
+	for (uint32_t at = gang_first(&core->gangs.gangs[gang]); at != FROND_NONE; at = entry_gang_next(&entries[at]))
 		roster->entries[roster->count++] = at;
 	sort_ids(roster->entries, roster->count, entry_before, entries);
 	for (uint32_t i = 0; i < roster->count; i++) {
 		const struct entry *entry = &entries[roster->entries[i]];
-		roster->members[i] = (struct frond_member){
-			.pod = entry->pod, .rank = entry->rank, .gpus = entry_gpus(entry), .pinned_slot = entry->slot};
+		roster->members[i] = (struct frond_member){.pod = entry->pod,
+							   .rank = entry_rank(entry),
+							   .gpus = entry_gpus(entry),
+							   .pinned_slot = entry_slot(entry)};
 	}
 	return FROND_OK;
 }
@@ -112,9 +114,9 @@ struct view { /* one repair */
 /* A member that holds no GPU, or whose node has left, has no place to lose. */
 static enum member_state state_of(const struct core *core, const struct entry *entry)
 {
-	if (entry->slot == FROND_NONE || entry_gpus(entry) == 0)
+	if (entry_slot(entry) == FROND_NONE || entry_gpus(entry) == 0)
 		return NO_GPUS;
-	const struct node *node = &core->nodes[entry->slot];
+	const struct node *node = &core->nodes[entry_slot(entry)];
 	/* A GPU that its node no longer has is lost as well. */
 	bool failed = (node->flags & FROND_NODE_DOWN) != 0 || (entry->mask & node->unhealthy) != 0 ||
 		      entry->mask >> node->gpus != 0;
@@ -162,8 +164,8 @@ static int32_t tell_moves(const struct view *view, struct frond_moves *out, stru
 		const struct entry *entry = &view->core->ledger.entries[work->roster.entries[i]];
 		if (out->count < cap)
 			moves[out->count] = (struct frond_move){.pod = entry->pod,
-								.rank = entry->rank,
-								.from = entry->slot,
+								.rank = entry_rank(entry),
+								.from = entry_slot(entry),
 								.to = work->places[i].slot,
 								.gpu_mask = work->places[i].gpu_mask,
 								.ring = work->places[i].ring};
@@ -231,7 +233,7 @@ static uint32_t leaf_room(const struct view *view, uint32_t leaf)
 
 static uint32_t position_of_member(const struct view *view, uint32_t i)
 {
-	return view->fabric->position[view->core->ledger.entries[view->work->roster.entries[i]].slot];
+	return view->fabric->position[entry_slot(&view->core->ledger.entries[view->work->roster.entries[i]])];
 }
 
 static uint32_t leaf_of_member(const struct view *view, uint32_t i)
@@ -490,7 +492,8 @@ static void nobody_moves(struct view *view)
 	for (uint32_t i = 0; i < work->roster.count; i++)
 		if (work->state[i] == MOVES) {
 			work->state[i] = STAYS;
-			work->roster.members[i].pinned_slot = view->core->ledger.entries[work->roster.entries[i]].slot;
+			work->roster.members[i].pinned_slot =
+				entry_slot(&view->core->ledger.entries[work->roster.entries[i]]);
 		}
 }
 

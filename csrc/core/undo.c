@@ -3,11 +3,10 @@
 
 #define UNDO_PODS 2048u /* operations that the log has room for in a large engine */
 
-struct record {         /* behind its bytes, so that the log is read from its end */
-	void *at;       /* NULL: a what-if begins here; its bytes are the mark before */
-	uint32_t bytes; /* of the log that belong to it, without the record */
-	uint32_t size;  /* of them, to be written back */
-};
+/* Behind its bytes, so that the log is read from its end: their address in the lower bits and their number above. Address
+ * 0: a what-if begins here; its bytes are the mark before. */
+#define AT_BITS 48u
+#define AT_MASK ((1ull << AT_BITS) - 1)
 
 void undo_layout(struct undo *undo, struct arena *arena, uint32_t pods)
 {
@@ -17,12 +16,12 @@ void undo_layout(struct undo *undo, struct arena *arena, uint32_t pods)
 
 static void append(struct undo *undo, void *at, const void *bytes, uint32_t size)
 {
-	uint32_t padded = (size + 7) / 8 * 8;
-	assert(undo->used + padded + sizeof(struct record) <= undo->cap);
+	uint64_t record = (uint64_t)(uintptr_t)at | (uint64_t)size << AT_BITS;
+	assert((uint64_t)(uintptr_t)at <= AT_MASK && size >> (64 - AT_BITS) == 0);
+	assert(undo->used + size + sizeof record <= undo->cap);
 	memcpy(undo->log + undo->used, bytes, size);
-	struct record record = {.at = at, .bytes = padded, .size = size};
-	memcpy(undo->log + undo->used + padded, &record, sizeof record);
-	undo->used += padded + sizeof record;
+	memcpy(undo->log + undo->used + size, &record, sizeof record);
+	undo->used += size + sizeof record;
 }
 
 void undo_write(struct undo *undo, const void *at, uint32_t bytes)
@@ -42,12 +41,14 @@ void undo_back(struct undo *undo)
 {
 	assert(undo->depth > 0);
 	for (bool begun = false; !begun;) {
-		struct record record;
+		uint64_t record;
 		undo->used -= sizeof record;
 		memcpy(&record, undo->log + undo->used, sizeof record);
-		undo->used -= record.bytes;
-		begun = record.at == NULL;
-		memcpy(begun ? &undo->mark : record.at, undo->log + undo->used, record.size);
+		uint64_t size = record >> AT_BITS;
+		void *at = (void *)(uintptr_t)(record & AT_MASK);
+		undo->used -= size;
+		begun = at == NULL;
+		memcpy(begun ? (void *)&undo->mark : at, undo->log + undo->used, size);
 	}
 	undo->depth--;
 }

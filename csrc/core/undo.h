@@ -10,7 +10,7 @@
 
 #include "core/base.h"
 
-#define UNDO_OPERATION 864u /* bytes that entering, changing or leaving one ledger entry logs at most */
+#define UNDO_OPERATION 512u /* bytes that entering, changing or leaving one ledger entry logs at most */
 
 struct undo {
 	uint8_t *log;

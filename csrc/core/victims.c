@@ -157,7 +157,7 @@ static uint32_t node_room(const struct hunt *hunt, uint32_t position)
 
 uint32_t hunt_frees(const struct hunt *hunt, const struct entry *entry)
 {
-	return bits_count(entry->mask & ~(uint32_t)hunt->core->nodes[entry->slot].unhealthy) + entry->by_count;
+	return bits_count(entry->mask & ~(uint32_t)hunt->core->nodes[entry_slot(entry)].unhealthy) + entry->by_count;
 }
 
 static bool domain_has(const struct hunt *hunt, const struct domain *domain, uint32_t position)
@@ -168,15 +168,15 @@ static bool domain_has(const struct hunt *hunt, const struct domain *domain, uin
 
 static bool entry_inside(const struct hunt *hunt, const struct entry *entry, const struct domain *domain)
 {
-	if (entry->slot == FROND_NONE)
+	if (entry_slot(entry) == FROND_NONE)
 		return false;
-	return domain_has(hunt, domain, hunt->fabric->position[entry->slot]);
+	return domain_has(hunt, domain, hunt->fabric->position[entry_slot(entry)]);
 }
 
 /* A pod of the domain goes, or comes back. */
 static void count_entry(struct hunt *hunt, const struct entry *entry, bool goes)
 {
-	uint32_t position = hunt->fabric->position[entry->slot], gpus = hunt_frees(hunt, entry);
+	uint32_t position = hunt->fabric->position[entry_slot(entry)], gpus = hunt_frees(hunt, entry);
 	uint8_t *freed = &hunt->work->freed[position];
 	hunt->room -= node_room(hunt, position);
 	*freed = (uint8_t)(goes ? *freed + gpus : *freed - gpus);
@@ -208,9 +208,9 @@ bool hunt_has_room(const struct hunt *hunt, const struct domain *domain)
 
 bool hunt_evictable(const struct hunt *hunt, const struct entry *entry)
 {
-	if (entry->hold != HOLD_BOUND || entry->gang == FROND_NONE)
+	if (entry->hold != HOLD_BOUND || entry_gang(entry) == FROND_NONE)
 		return false;
-	const struct gang *gang = &hunt->core->gangs.gangs[entry->gang];
+	const struct gang *gang = &hunt->core->gangs.gangs[entry_gang(entry)];
 	return gang->priority < hunt->priority && gang->members == gang->bound;
 }
 
@@ -227,7 +227,7 @@ static void add_unit(struct hunt *hunt, uint32_t id)
 		return;
 	struct unit unit = {.gang = id, .inside = 1};
 	unit.spare = gang->bound > gang->min_member ? gang->bound - gang->min_member : 0;
-	for (uint32_t e = gang->first; e != FROND_NONE; e = hunt->core->ledger.entries[e].gang_next) {
+	for (uint32_t e = gang_first(gang); e != FROND_NONE; e = entry_gang_next(&hunt->core->ledger.entries[e])) {
 		unit.budgets += hunt->core->ledger.entries[e].budgeted;
 		unit.gpus += entry_gpus(&hunt->core->ledger.entries[e]);
 	}
@@ -271,9 +271,9 @@ void hunt_collect(struct hunt *hunt, const struct domain *domain)
 		if (!domain_has(hunt, domain, position))
 			continue;
 		hunt->room += node_room(hunt, position);
-		for (uint32_t at = node->first; at != FROND_NONE; at = entries[at].node_next)
+		for (uint32_t at = node->first; at != FROND_NONE; at = entry_node_next(&entries[at]))
 			if (hunt_evictable(hunt, &entries[at]))
-				add_unit(hunt, entries[at].gang);
+				add_unit(hunt, entry_gang(&entries[at]));
 	}
 	for (uint32_t root = work->unit_count / 2; root > 0; root--)
 		sift_units(hunt, root - 1, work->unit_count);
@@ -295,7 +295,7 @@ enum part { PART_STAYS, PART_GOES, PART_NEEDED };
  * given back first? The smaller, so that few are left. */
 static bool part_before(const struct hunt *hunt, const struct entry *a, const struct entry *b, enum part part)
 {
-	uint32_t at = hunt->fabric->position[a->slot], other = hunt->fabric->position[b->slot];
+	uint32_t at = hunt->fabric->position[entry_slot(a)], other = hunt->fabric->position[entry_slot(b)];
 	uint32_t frees = hunt_frees(hunt, a), other_frees = hunt_frees(hunt, b);
 	if (part == PART_GOES && frees != other_frees)
 		return frees < other_frees;
@@ -309,7 +309,8 @@ static uint32_t find_part(const struct hunt *hunt, const struct unit *unit, cons
 {
 	const struct entry *entries = hunt->core->ledger.entries;
 	uint32_t best = FROND_NONE;
-	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first; at != FROND_NONE; at = entries[at].gang_next)
+	for (uint32_t at = gang_first(&hunt->core->gangs.gangs[unit->gang]); at != FROND_NONE;
+	     at = entry_gang_next(&entries[at]))
 		if (entry_inside(hunt, &entries[at], domain) && hunt->work->parts[at] == part &&
 		    (best == FROND_NONE || part_before(hunt, &entries[at], &entries[best], part)))
 			best = at;
@@ -327,7 +328,8 @@ void hunt_set_part(struct hunt *hunt, struct unit *unit, uint32_t entry, bool go
 void hunt_set_whole(struct hunt *hunt, struct unit *unit, const struct domain *domain, bool goes)
 {
 	const struct entry *entries = hunt->core->ledger.entries;
-	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first; at != FROND_NONE; at = entries[at].gang_next)
+	for (uint32_t at = gang_first(&hunt->core->gangs.gangs[unit->gang]); at != FROND_NONE;
+	     at = entry_gang_next(&entries[at]))
 		if (entry_inside(hunt, &entries[at], domain))
 			count_entry(hunt, &entries[at], goes);
 	unit->state = goes ? UNIT_WHOLE : UNIT_STAYS;
@@ -367,7 +369,8 @@ static void shed_parts(struct hunt *hunt, struct unit *unit, const struct domain
 		hunt_set_part(hunt, unit, entry, true);
 		hunt->work->parts[entry] = PART_NEEDED; /* not asked about again */
 	}
-	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first; at != FROND_NONE; at = entries[at].gang_next)
+	for (uint32_t at = gang_first(&hunt->core->gangs.gangs[unit->gang]); at != FROND_NONE;
+	     at = entry_gang_next(&entries[at]))
 		hunt->work->parts[at] = hunt->work->parts[at] != PART_STAYS ? PART_GOES : PART_STAYS;
 }
 
@@ -421,7 +424,8 @@ static void add_price(const struct hunt *hunt, const struct unit *unit, struct p
 		return;
 	price->priority = price->gangs == 0 || gang->priority > price->priority ? gang->priority : price->priority;
 	price->gangs++;
-	for (uint32_t at = gang->first; unit->state == UNIT_PART && at != FROND_NONE; at = entries[at].gang_next)
+	for (uint32_t at = gang_first(gang); unit->state == UNIT_PART && at != FROND_NONE;
+	     at = entry_gang_next(&entries[at]))
 		if (hunt->work->parts[at]) {
 			price->budgets += entries[at].budgeted;
 			price->gpus += entry_gpus(&entries[at]);
@@ -502,7 +506,7 @@ static bool evict(struct hunt *hunt, uint32_t at, uint32_t unit)
 		return false;
 	work->list[work->count++] = (struct victim){.pod = entry->pod,
 						    .entry = at,
-						    .slot = entry->slot,
+						    .slot = entry_slot(entry),
 						    .mask = entry->mask,
 						    .by_count = entry->by_count,
 						    .unit = unit};
@@ -516,8 +520,9 @@ static bool evict_unit(struct hunt *hunt, uint32_t i)
 	const struct unit *unit = &hunt->work->units[i];
 	const struct entry *entries = hunt->core->ledger.entries;
 	bool done = true;
-	for (uint32_t at = hunt->core->gangs.gangs[unit->gang].first, next; at != FROND_NONE && done; at = next) {
-		next = entries[at].gang_next;
+	for (uint32_t at = gang_first(&hunt->core->gangs.gangs[unit->gang]), next; at != FROND_NONE && done;
+	     at = next) {
+		next = entry_gang_next(&entries[at]);
 		if (unit->state == UNIT_WHOLE || hunt->work->parts[at])
 			done = evict(hunt, at, i);
 	}
@@ -713,11 +718,11 @@ static struct price list_price(const struct hunt *hunt, uint32_t *pods)
 		if (victim->stays)
 			continue;
 		const struct entry *entry = &hunt->core->ledger.entries[victim->entry]; /* the what-if is over */
-		int32_t priority = hunt->core->gangs.gangs[entry->gang].priority;
+		int32_t priority = hunt->core->gangs.gangs[entry_gang(entry)].priority;
 		++*pods;
 		price.priority = price.gangs == 0 || priority > price.priority ? priority : price.priority;
-		price.gangs += entry->gang != last;
-		last = entry->gang;
+		price.gangs += entry_gang(entry) != last;
+		last = entry_gang(entry);
 		price.budgets += entry->budgeted;
 		price.gpus += entry_gpus(entry);
 	}

@@ -14,7 +14,7 @@ static uint32_t pods_of(const struct hunt *hunt, const struct domain *domain, ui
 	const struct entry *entries = hunt->core->ledger.entries;
 	const struct node *node = &hunt->core->nodes[hunt->fabric->order[domain->first]];
 	uint32_t count = 0;
-	for (uint32_t at = node->first; at != FROND_NONE && count < NODE_PODS; at = entries[at].node_next)
+	for (uint32_t at = node->first; at != FROND_NONE && count < NODE_PODS; at = entry_node_next(&entries[at]))
 		if (hunt_evictable(hunt, &entries[at]) && hunt_frees(hunt, &entries[at]) > 0)
 			pods[count++] = at;
 	for (uint32_t i = 1; i < count; i++)
@@ -64,7 +64,7 @@ static void unit_options(const struct hunt *hunt, const struct unit *unit, const
 	parts[0][0] = (struct option){.there = true};
 	for (uint32_t i = 0; i < count; i++) {
 		const struct entry *entry = &entries[pods[i]];
-		if (entry->gang != unit->gang)
+		if (entry_gang(entry) != unit->gang)
 			continue;
 		uint32_t gpus = hunt_frees(hunt, entry);
 		all += gpus;
@@ -214,7 +214,7 @@ static bool search_begin(struct search *search)
 	for (uint32_t i = search->unit_count; i-- > 0;) {
 		search->later[i] = search->later[i + 1];
 		for (uint32_t p = 0; p < count; p++)
-			if (entries[search->pods[p]].gang == search->units[i].gang) {
+			if (entry_gang(&entries[search->pods[p]]) == search->units[i].gang) {
 				search->own[i] |= 1u << p;
 				search->later[i] += hunt_frees(hunt, &entries[search->pods[p]]);
 			}
@@ -332,7 +332,7 @@ void hunt_mark_choice(struct hunt *hunt, const struct domain *domain, struct cho
 			hunt_set_whole(hunt, &work->units[i], domain, true);
 	for (uint32_t p = 0; p < count; p++)
 		if (choice.pods >> p & 1) {
-			uint32_t unit = work->unit_of[hunt->core->ledger.entries[pods[p]].gang];
+			uint32_t unit = work->unit_of[entry_gang(&hunt->core->ledger.entries[pods[p]])];
 			hunt_set_part(hunt, &work->units[unit], pods[p], true);
 		}
 }

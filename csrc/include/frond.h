@@ -28,17 +28,21 @@ extern "C" {
 #define FROND_ABI_VERSION 3u
 
 /* Named limits. Over a limit is a refusal, never a truncation. */
-#define FROND_GPUS_MAX      16u        /* GPUs in one node */
-#define FROND_NODES_MAX     131072u    /* nodes in one engine */
-#define FROND_MEMBERS_MAX   16384u     /* members of one gang */
-#define FROND_LEAF_NODES    65535u     /* nodes in one leaf */
-#define FROND_TOPOLOGIES    256u       /* different link tables of nodes in one engine */
-#define FROND_CANDIDATES    4096u      /* placements that are equal so far and compared further (spec 3.4) */
-#define FROND_NAME_MAX      253u       /* bytes in the name of a node or domain, as in Kubernetes */
-#define FROND_VALUE_MAX     4096u      /* bytes in an annotation value that we read */
-#define FROND_TEXT_MAX      512u       /* bytes that hold any sentence of ours */
-#define FROND_RESOURCES_MAX 8u         /* names of GPU resources in args */
-#define FROND_NONE          UINT32_MAX /* no node, no domain */
+#define FROND_GPUS_MAX      16u               /* GPUs in one node */
+#define FROND_NODES_MAX     131072u           /* nodes in one engine */
+#define FROND_PODS_MAX      1048575u          /* pods that hold something in one engine */
+#define FROND_MEMBERS_MAX   16384u            /* members of one gang */
+#define FROND_RANK_MAX      1000000u          /* of a member */
+#define FROND_POD_GPUS_MAX  32768u            /* that a pod holds by count */
+#define FROND_LEAF_NODES    65535u            /* nodes in one leaf */
+#define FROND_TOPOLOGIES    256u              /* different link tables of nodes in one engine */
+#define FROND_CANDIDATES    4096u             /* placements that are equal so far and compared further (spec 3.4) */
+#define FROND_NAME_MAX      253u              /* bytes in the name of a node or domain, as in Kubernetes */
+#define FROND_VALUE_MAX     4096u             /* bytes in an annotation value that we read */
+#define FROND_TEXT_MAX      512u              /* bytes that hold any sentence of ours */
+#define FROND_RESOURCES_MAX 8u                /* names of GPU resources in args */
+#define FROND_NONE          UINT32_MAX        /* no node, no domain */
+#define FROND_DEADLINE_MAX  ((1ll << 42) - 1) /* ms; since 1970 that is the year 2109 */
 
 /* One list gives codes and texts. */
 #define FROND_CODES(X)                                                                                                 \
@@ -73,14 +77,14 @@ struct frond_pair { /* a label or an annotation */
 	struct frond_span value;
 };
 
-/* With `nodes` nodes there may be nodes / 2 leaves (4,096 and nodes / 4, if that is more), nodes / 16 spines (4,096, if that
- * is more), and names for them and for nodes / 4 cores and NVLink domains. Nodes of further leaves are scheduled without
- * topology, and problems() says so. */
+/* With `nodes` nodes there may be nodes / 8 + 4,096 leaves, nodes / 32 + 1,024 spines, and names for them and for
+ * nodes / 16 + 4,096 cores and NVLink domains. Nodes of further ones are scheduled without topology, and problems() says
+ * so. Nodes of a fabric file may have 512 different uplinks. */
 struct frond_limits {
 	uint32_t nodes;       /* slots 0 … nodes - 1 */
 	uint32_t pods;        /* pods that hold GPUs or reservations at one time */
 	uint32_t text_bytes;  /* names of nodes and domains, 2 bytes beside each; 0: 32 bytes a node and 64 KiB */
-	uint32_t table_bytes; /* for GPU-set tables; 0: room for one kind of 16-GPU node and 255 kinds of 8-GPU nodes */
+	uint32_t table_bytes; /* for GPU-set tables; 0: room for one kind of 16-GPU node and 127 kinds of 8-GPU nodes */
 };
 
 /* What the host needs to know of the args; the rest stays in the engine. Spans are of the text that args() fills. */
@@ -120,7 +124,7 @@ struct frond_pod { /* a bound pod that holds GPUs, ours or another scheduler's *
 	struct frond_span allocated; /* its gpu.scheduling/allocated; len 0: held by count, devices unknown */
 	struct frond_span name;      /* for the map: namespace/name of its gang, or its own */
 	struct frond_key gang;       /* zero: none, or not known */
-	uint32_t rank;               /* FROND_NONE: not known */
+	uint32_t rank;               /* FROND_NONE, or over FROND_RANK_MAX: not known */
 	uint32_t flags;              /* enum frond_pod_flag */
 };
 
@@ -213,7 +217,7 @@ struct frond_gang {
 	uint32_t members; /* that hold a place */
 	uint32_t arrived; /* of them, reserved and at Permit */
 	uint32_t bound;
-	uint32_t lost; /* bound members that have gone since the gang was bound */
+	uint32_t lost; /* bound members that have gone since the gang was bound; 65,535: or more */
 	int32_t priority;
 	uint32_t reserved;
 	int64_t deadline_ms; /* 0: none */

@@ -13,7 +13,7 @@
 #define GPU_PRODUCT  "nvidia.com/gpu.product"
 #define NAME_BYTES   32u    /* of names for each node, on average, where the caller does not say */
 #define TEXT_BYTES   65536u /* and for all together: a few long ones fit into a small engine */
-#define LABELS_MAX   16384u /* different names of gangs that the map can show */
+#define LABELS_MAX   8192u  /* different names of gangs that the map can show */
 #define LABEL_BYTES  40u
 #define TABLES_LEAST 4096u /* bytes of GPU-set tables */
 
@@ -140,7 +140,7 @@ static struct frond_engine *layout(struct arena *arena, const struct frond_limit
 
 static uint64_t abi_size_of(const struct frond_limits *limits)
 {
-	if (limits->nodes < 1 || limits->nodes > FROND_NODES_MAX || limits->pods < 1 || limits->pods > (1u << 24) ||
+	if (limits->nodes < 1 || limits->nodes > FROND_NODES_MAX || limits->pods < 1 || limits->pods > FROND_PODS_MAX ||
 	    limits->text_bytes > (1u << 30) || limits->table_bytes > (1u << 30) ||
 	    (limits->table_bytes != 0 && limits->table_bytes < TABLES_LEAST))
 		return 0;
@@ -164,8 +164,8 @@ static int32_t load_fabric(struct frond_engine *engine, const char *fabric, uint
 		code = machines_load(&engine->machines, &file);
 	fabricfile_free(&file);
 	if (code != FROND_OK)
-		return fail(code, "the fabric has more nodes, leaves, names or models than the engine's limits", text,
-			    cap, len);
+		return fail(code, "the fabric has more nodes, leaves, names, speeds or models than the engine's limits",
+			    text, cap, len);
 	return FROND_OK;
 }
 
@@ -177,7 +177,7 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 	*len = 0;
 	if (size == 0)
 		return fail(FROND_LIMIT,
-			    "limits: nodes must be 1 to 131072, pods 1 to 16777216, textBytes and tableBytes 0 or up "
+			    "limits: nodes must be 1 to 131072, pods 1 to 1048575, textBytes and tableBytes 0 or up "
 			    "to 1 GiB",
 			    text, cap, len);
 	if (mem == NULL || (uintptr_t)mem % ARENA_ALIGN != 0 || bytes < size)
@@ -193,11 +193,9 @@ static int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *
 	engine->tree.two_levels = decoded.spine_label[0] != 0;
 	const char *labels[LEVELS] = {engine->args.domain_label, engine->args.leaf_label, engine->args.spine_label,
 				      engine->args.core_label};
-	for (uint32_t level = 0; level < LEVELS; level++) {
-		engine->last[level] = FROND_NONE;
+	for (uint32_t level = 0; level < LEVELS; level++)
 		engine->levels[level] =
 			(struct level_key){.label = labels[level], .len = (uint32_t)strlen(labels[level])};
-	}
 	if (fabric_len > 0) {
 		int32_t code = load_fabric(engine, fabric, fabric_len, text, cap, len);
 		if (code != FROND_OK)
@@ -238,7 +236,7 @@ static int32_t check_node(const struct frond_engine *engine, const struct frond_
 	if (node->unhealthy_mask >> node->gpus != 0)
 		return complain(complaint, 0, "node %s: unhealthy GPUs %" PRIx32 " but it has %" PRIu32,
 				shown(name, node->name.len).text, node->unhealthy_mask, node->gpus);
-	if ((node->flags & ~(uint32_t)(FROND_NODE_CORDONED | FROND_NODE_DOWN)) != 0)
+	if ((node->flags & ~NODE_FLAGS) != 0)
 		return complain(complaint, 0, "node %s: flags must be a sum of %d and %d, got %" PRIu32,
 				shown(name, node->name.len).text, FROND_NODE_CORDONED, FROND_NODE_DOWN, node->flags);
 	if (!span_inside(node->model, in_len) ||
@@ -255,43 +253,26 @@ static int32_t check_node(const struct frond_engine *engine, const struct frond_
 	return FROND_OK;
 }
 
-/* What the node's labels say of its place: domain, leaf, spine, core. */
-static bool hold_levels(struct frond_engine *engine, uint32_t slot, const struct frond_pair *labels, uint32_t count,
-			const char *in, struct tree_node *out)
+/* What the node's labels say of its place; of a label that is there twice, the first that is not empty. */
+static void read_levels(const struct frond_engine *engine, const struct frond_pair *labels, uint32_t count,
+			const char *in, struct said *out)
 {
-	/* Mostly a node says what it said before, or what the node before it said. */
-	const struct tree_node *mine = &engine->tree.nodes[slot];
-	uint32_t before[LEVELS] = {mine->domain, mine->leaf, mine->spine, mine->core};
-	uint32_t *ids[LEVELS] = {&out->domain, &out->leaf, &out->spine, &out->core};
-	out->domain = out->leaf = out->spine = out->core = FROND_NONE;
+	*out = (struct said){.len = {0}};
 	for (uint32_t i = 0; i < count; i++)
 		for (uint32_t level = 0; level < LEVELS; level++) {
 			const struct level_key *key = &engine->levels[level];
-			if (labels[i].key.len != key->len || *ids[level] != FROND_NONE || labels[i].value.len == 0 ||
-			    key->len == 0 || memcmp(in + labels[i].key.off, key->label, key->len) != 0)
+			if (labels[i].key.len != key->len || out->len[level] != 0 || key->len == 0 ||
+			    memcmp(in + labels[i].key.off, key->label, key->len) != 0)
 				continue;
-			const char *value = in + labels[i].value.off;
-			uint32_t len = labels[i].value.len, *last = &engine->last[level];
-			if (names_again(&engine->domains, before[level], value, len))
-				*ids[level] = before[level];
-			else if (names_again(&engine->domains, *last, value, len))
-				*ids[level] = *last;
-			else
-				*ids[level] = names_hold(&engine->domains, value, len);
-			if (*ids[level] == FROND_NONE)
-				return false;
-			*last = *ids[level];
+			out->text[level] = in + labels[i].value.off;
+			out->len[level] = labels[i].value.len;
 		}
-	return true;
 }
 
-static void drop_node_names(struct frond_engine *engine, const struct tree_node *node)
+static void drop_node(struct frond_engine *engine, const struct tree_node *node)
 {
 	names_drop(&engine->names, node->name);
-	names_drop(&engine->domains, node->domain);
-	names_drop(&engine->domains, node->leaf);
-	names_drop(&engine->domains, node->spine);
-	names_drop(&engine->domains, node->core);
+	standings_drop(&engine->tree.standings, node->standing);
 }
 
 /* The link table: as reported, else by the model that is named, else the file's, else the product label. */
@@ -329,32 +310,33 @@ static int32_t abi_node_put(frond_engine *engine, const struct frond_node *node,
 		return fail_complaint(&complaint, text, cap, len);
 	const char *name = in + node->name.off;
 	uint64_t hash = names_seek(&engine->names, name, node->name.len);
-	struct tree_node entry;
-	bool held = hold_levels(engine, node->slot, labels, label_count, in, &entry);
-	entry.name = engine->tree.nodes[node->slot].name;
+	struct tree_node entry = engine->tree.nodes[node->slot];
+	struct said said;
+	read_levels(engine, labels, label_count, in, &said);
+	entry.standing = standings_hold(&engine->tree.standings, &said, entry.standing);
 	if (!names_again(&engine->names, entry.name, name, node->name.len))
 		entry.name = names_hold_at(&engine->names, hash, name, node->name.len);
 	uint32_t other = entry.name == FROND_NONE ? FROND_NONE : engine->tree.slot_of[entry.name];
 	if (other != FROND_NONE && other != node->slot) {
 		complain(&complaint, 0, "node %s is in slot %" PRIu32 " already", shown(name, node->name.len).text,
 			 other);
-		drop_node_names(engine, &entry);
+		drop_node(engine, &entry);
 		return fail_complaint(&complaint, text, cap, len);
 	}
-	if (!held || entry.name == FROND_NONE) {
-		drop_node_names(engine, &entry);
-		return fail(FROND_LIMIT, "no room for further names of nodes and domains", text, cap, len);
+	if (entry.name == FROND_NONE) {
+		drop_node(engine, &entry);
+		return fail(FROND_LIMIT, "no room for further names of nodes", text, cap, len);
 	}
 	if (find_topology(engine, node, labels, label_count, in, entry.name, &topology) != FROND_OK) {
-		drop_node_names(engine, &entry);
+		drop_node(engine, &entry);
 		return fail(FROND_LIMIT, "no room for further link tables of nodes", text, cap, len);
 	}
 	uint32_t uplink = tree_put(&engine->tree, node->slot, &entry, node->uplink_gbps);
 	core_node_put(&engine->core, node->slot,
 		      &(struct node){.gpus = (uint8_t)node->gpus,
-				     .topology = (uint16_t)topology,
+				     .topology = (uint8_t)topology,
 				     .unhealthy = (uint16_t)node->unhealthy_mask,
-				     .flags = (uint8_t)node->flags,
+				     .flags = node->flags & NODE_FLAGS,
 				     .uplink_gbps = uplink});
 	return FROND_OK;
 }
@@ -437,15 +419,15 @@ static int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, co
 		return fail(FROND_BAD, "pod.flags: must be 0 or 1", text, cap, len);
 	if (pod->slot >= engine->core.node_cap || !engine->core.nodes[pod->slot].present)
 		return fail(FROND_UNKNOWN, "the pod's node is not known", text, cap, len);
-	if (pod->gpus > (1u << 16))
-		return fail(FROND_BAD, "pod.gpus: must be at most 65536", text, cap, len);
+	if (pod->gpus > FROND_POD_GPUS_MAX)
+		return fail(FROND_BAD, "pod.gpus: must be at most 32768", text, cap, len);
 	if (engine->core.undo.depth > 0)
 		return fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
 	struct core_pod entry = {.pod = pod->pod,
 				 .gang = pod->gang,
 				 .slot = pod->slot,
 				 .by_count = pod->gpus,
-				 .rank = pod->rank,
+				 .rank = pod->rank > FROND_RANK_MAX ? FROND_NONE : pod->rank,
 				 .budgeted = (pod->flags & FROND_POD_BUDGETED) != 0};
 	if (pod->allocated.len > 0 &&
 	    read_allocated(engine, pod->slot, in + pod->allocated.off, pod->allocated.len, pod->gpus, &entry.mask))
@@ -542,7 +524,8 @@ static int32_t abi_reserve(frond_engine *engine, const struct frond_request *req
 			   const struct frond_member *members, const struct frond_place *places)
 {
 	if (key_zero(request->gang) || request->members == 0 || request->members > FROND_MEMBERS_MAX ||
-	    request->min_member == 0 || request->reserved != 0 || request->deadline_ms < 0)
+	    request->min_member == 0 || request->min_member > FROND_MEMBERS_MAX || request->reserved != 0 ||
+	    request->deadline_ms < 0 || request->deadline_ms > FROND_DEADLINE_MAX)
 		return FROND_BAD;
 	return core_reserve(&engine->core, request, members, places);
 }
@@ -764,17 +747,17 @@ static int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, ch
 	const struct entry *entry = &engine->core.ledger.entries[at];
 	struct out writer = {.text = text, .cap = cap};
 	if (entry->mask != 0) {
-		struct name_text node = engine_node_name(engine, entry->slot);
+		struct name_text node = engine_node_name(engine, entry_slot(entry));
 		const char *before = "gpu.scheduling/allocated=";
 		uint8_t ring[FROND_GPUS_MAX];
-		uint32_t gpus =
-			gpuset_ring(engine->core.sets[engine->core.nodes[entry->slot].topology], entry->mask, ring);
+		uint32_t gpus = gpuset_ring(engine->core.sets[engine->core.nodes[entry_slot(entry)].topology],
+					    entry->mask, ring);
 		for (uint32_t i = 0; i < gpus; i++) {
 			out_printf(&writer, "%s%.*s-gpu-%u", before, node.len, node.text, (unsigned)ring[i]);
 			before = ",";
 		}
 		out_printf(&writer, "\n");
-		uint32_t leaf = engine->core.fabric.leaf_of[engine->core.fabric.position[entry->slot]];
+		uint32_t leaf = engine->core.fabric.leaf_of[engine->core.fabric.position[entry_slot(entry)]];
 		if (leaf != FROND_NONE) {
 			struct name_text name = engine_name(engine, engine->tree.leaf_name[leaf]);
 			struct name_text spine =
@@ -783,8 +766,8 @@ static int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, ch
 				   name.text);
 		}
 	}
-	if (entry->rank != FROND_NONE)
-		out_printf(&writer, "topology.scheduler/rank=%" PRIu32 "\n", entry->rank);
+	if (entry_rank(entry) != FROND_NONE)
+		out_printf(&writer, "topology.scheduler/rank=%" PRIu32 "\n", entry_rank(entry));
 	return out_finish(&writer, len);
 }
 

@@ -13,8 +13,6 @@
 #include "text/machines.h"
 #include "text/tree.h"
 
-#define LEVELS 4u /* NVLink domain, leaf, spine, core */
-
 struct level_key { /* of the label that says where a node stands at this level */
 	const char *label;
 	uint32_t len; /* 0: no such level */
@@ -33,7 +31,6 @@ struct frond_engine {
 	struct args args;
 	struct tuning tuning; /* in force: that of args, or what config_put() has said since */
 	struct level_key levels[LEVELS];
-	uint32_t last[LEVELS]; /* what the node that was put last said there; may be gone */
 };
 
 /* A name as "%.*s" wants it. */

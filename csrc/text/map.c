@@ -53,7 +53,7 @@ static void draw_gpus(const struct frond_engine *engine, uint32_t slot, bool col
 	for (uint32_t gpu = 0; gpu < node->gpus; gpu++) {
 		uint32_t at = ledger_owner(ledger, slot, gpu);
 		if (at != FROND_NONE) {
-			uint32_t owner = owner_index(legend, ledger->entries[at].label);
+			uint32_t owner = owner_index(legend, entry_label(&ledger->entries[at]));
 			char letter[2] = {owner == FROND_NONE ? '*' : letters[owner], 0};
 			draw_cell(out, color, owner, letter);
 			if (owner == FROND_NONE) {

@@ -9,20 +9,16 @@
 
 #include "core/base.h"
 
-#define NAME_REFS_MAX ((1u << 25) - 1)
-
 struct name {
-	uint32_t off;       /* of the text in the pool */
-	uint32_t chain;     /* next of the hash bucket, or of the free list */
-	uint32_t refs : 25; /* a pod holds one name, a node five */
-	uint32_t tag : 7;   /* of its hash: another one is another name, without a look at the text */
+	uint32_t off;  /* of the text in the pool; of a free one: the next of the free list */
+	uint32_t refs; /* 0: free */
 };
 
 struct names {
 	struct pool *pool;
 	struct name *names;
-	uint32_t *bucket;
-	uint32_t cap, bucket_mask;
+	uint32_t *cell; /* hash → id and a part of the hash, or the next cell; 0: empty */
+	uint32_t cap, cell_mask;
 	uint32_t free_head; /* ids given back */
 	uint32_t fresh;     /* ids from here on were never used */
 };
@@ -52,6 +48,14 @@ bool names_again(struct names *names, uint32_t id, const char *text, uint32_t le
 void names_drop(struct names *names, uint32_t id);
 
 /* Not NUL-terminated; valid until the next names_hold(). */
-const char *names_text(const struct names *names, uint32_t id, uint32_t *len);
+static inline const char *names_text(const struct names *names, uint32_t id, uint32_t *len)
+{
+	assert(id < names->fresh && names->names[id].refs > 0);
+	const char *text = names->pool->text + names->names[id].off;
+	uint16_t size;
+	memcpy(&size, text - sizeof size, sizeof size);
+	*len = size;
+	return text;
+}
 
 #endif

@@ -15,9 +15,9 @@ static int32_t record_formed(const struct frond_engine *engine, const struct fro
 		return complain(complaint, 0, "request.members: must be between 1 and %u, got 0", FROND_MEMBERS_MAX);
 	if (request->age_ms < 0)
 		return complain(complaint, 0, "request.ageMs: must not be negative, got %" PRId64, request->age_ms);
-	if (request->deadline_ms < 0)
-		return complain(complaint, 0, "request.deadlineMs: must not be negative, got %" PRId64,
-				request->deadline_ms);
+	if (request->deadline_ms < 0 || request->deadline_ms > FROND_DEADLINE_MAX)
+		return complain(complaint, 0, "request.deadlineMs: must be between 0 and %lld, got %" PRId64,
+				FROND_DEADLINE_MAX, request->deadline_ms);
 	if (request->reserved != 0)
 		return complain(complaint, 0, "request.reserved: must be 0, got %" PRIu32, request->reserved);
 	if (!span_inside(request->name, in_len))
@@ -38,6 +38,10 @@ static int32_t members_formed(const struct frond_engine *engine, const struct fr
 		if (key_zero(member->pod) || member->reserved != 0)
 			return complain(complaint, 0, "members[%" PRIu32 "]: pod must not be zero, reserved must be",
 					i);
+		if (member->rank > FROND_RANK_MAX)
+			return complain(complaint, 0,
+					"members[%" PRIu32 "].rank: must be between 0 and %u, got %" PRIu32, i,
+					FROND_RANK_MAX, member->rank);
 		if (i > 0 && member->rank < members[i - 1].rank)
 			return complain(complaint, 0,
 					"members[%" PRIu32 "].rank: must not be under the one before it, %" PRIu32

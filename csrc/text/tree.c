@@ -6,9 +6,11 @@
 
 #include <inttypes.h>
 
+_Static_assert(TREE_DOMAINS(FROND_NODES_MAX) < UINT16_MAX, "names in struct standing");
+
 static struct tree_node nowhere(void)
 {
-	return (struct tree_node){FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE};
+	return (struct tree_node){.name = FROND_NONE, .standing = STANDING_NONE};
 }
 
 uint64_t tree_scratch(uint32_t nodes)
@@ -34,10 +36,12 @@ void tree_layout(struct tree *tree, struct arena *arena, struct names *names, st
 	tree->names = names;
 	tree->domains = domains;
 	tree->cap = nodes;
+	standings_layout(&tree->standings, arena, domains, nodes);
 	tree->nodes = arena_raw(arena, nodes, sizeof *tree->nodes);
 	tree->slot_of = arena_raw(arena, TREE_NAMES(nodes), sizeof *tree->slot_of);
 	tree->file_leaf = arena_raw(arena, TREE_DOMAINS(nodes), sizeof *tree->file_leaf);
 	tree->file_node = arena_raw(arena, nodes, sizeof *tree->file_node);
+	tree->file_gbps = arena_raw(arena, FILE_SPEEDS, sizeof *tree->file_gbps);
 	uint32_t **by_leaf[] = {&tree->leaf_name, &tree->file_leaf_spine, &tree->file_leaf_uplink,
 				&tree->file_leaf_name};
 	for (uint32_t i = 0; i < sizeof by_leaf / sizeof *by_leaf; i++)
@@ -53,8 +57,20 @@ void tree_layout(struct tree *tree, struct arena *arena, struct names *names, st
 	tree->dirty = true;
 }
 
+/* The number of a speed; any other one's when there are too many. */
+static uint32_t speed_of(struct tree *tree, uint32_t gbps, uint32_t *known)
+{
+	for (uint32_t speed = 0; speed < *known; speed++)
+		if (tree->file_gbps[speed] == gbps)
+			return speed;
+	if (*known < FILE_SPEEDS)
+		tree->file_gbps[(*known)++] = gbps;
+	return *known - 1;
+}
+
 int32_t tree_load(struct tree *tree, const struct fabricfile *file)
 {
+	uint32_t speeds = 0;
 	if (file->node_count > tree->cap || file->leaf_count > FABRIC_LEAVES(tree->cap) ||
 	    file->spine_count > FABRIC_SPINES(tree->cap))
 		return FROND_LIMIT;
@@ -79,10 +95,13 @@ int32_t tree_load(struct tree *tree, const struct fabricfile *file)
 		uint32_t name = names_hold(tree->names, node->name, (uint32_t)strlen(node->name));
 		if (name == FROND_NONE || (node->model != FROND_NONE && node->model >= FILE_NO_MODEL))
 			return FROND_LIMIT;
-		assert(name == i && node->leaf < 1u << 24);
-		tree->file_node[i] = (struct file_node){.leaf = node->leaf & 0xffffff,
+		uint32_t speed = speed_of(tree, node->uplink_gbps, &speeds);
+		if (tree->file_gbps[speed] != node->uplink_gbps)
+			return FROND_LIMIT;
+		assert(name == i && node->leaf < file->leaf_count);
+		tree->file_node[i] = (struct file_node){.leaf = node->leaf & 0x7fff,
 							.model = node->model & UINT8_MAX, /* FROND_NONE too */
-							.uplink_gbps = node->uplink_gbps};
+							.speed = speed & (FILE_SPEEDS - 1)};
 	}
 	tree->file_spines = file->spine_count;
 	tree->file_leaves = file->leaf_count;
@@ -92,30 +111,27 @@ int32_t tree_load(struct tree *tree, const struct fabricfile *file)
 
 static void let_go(struct tree *tree, const struct tree_node *node)
 {
+	const struct standing *standing = standing_of(&tree->standings, node->standing);
 	tree->slot_of[node->name] = FROND_NONE;
-	tree->with_domain -= node->domain != FROND_NONE;
-	tree->with_core -= node->core != FROND_NONE;
+	tree->with_domain -= standing_name(standing, LEVEL_DOMAIN) != FROND_NONE;
+	tree->with_core -= standing_name(standing, LEVEL_CORE) != FROND_NONE;
 	names_drop(tree->names, node->name);
-	names_drop(tree->domains, node->domain);
-	names_drop(tree->domains, node->leaf);
-	names_drop(tree->domains, node->spine);
-	names_drop(tree->domains, node->core);
+	standings_drop(&tree->standings, node->standing);
 }
 
 uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node, uint32_t uplink_gbps)
 {
 	struct tree_node *mine = &tree->nodes[slot];
-	if (mine->name != node->name || mine->domain != node->domain || mine->leaf != node->leaf ||
-	    mine->spine != node->spine || mine->core != node->core)
-		tree->dirty = true;
+	const struct standing *standing = standing_of(&tree->standings, node->standing);
+	tree->dirty |= mine->name != node->name || mine->standing != node->standing;
 	if (mine->name != FROND_NONE)
 		let_go(tree, mine);
 	*mine = *node;
-	tree->with_domain += node->domain != FROND_NONE;
-	tree->with_core += node->core != FROND_NONE;
+	tree->with_domain += standing_name(standing, LEVEL_DOMAIN) != FROND_NONE;
+	tree->with_core += standing_name(standing, LEVEL_CORE) != FROND_NONE;
 	tree->slot_of[node->name] = slot;
 	uint32_t file = tree_file_node(tree, node->name);
-	return uplink_gbps == 0 && file != FROND_NONE ? tree->file_node[file].uplink_gbps : uplink_gbps;
+	return uplink_gbps == 0 && file != FROND_NONE ? tree->file_gbps[tree->file_node[file].speed] : uplink_gbps;
 }
 
 void tree_remove(struct tree *tree, uint32_t slot)
@@ -165,7 +181,10 @@ static bool slot_before(const void *context, uint32_t a, uint32_t b)
 	uint32_t in_file = tree_file_node(tree, node->name), other_in_file = tree_file_node(tree, other->name);
 	if (in_file != other_in_file)
 		return in_file < other_in_file;
-	int order = compare_some(tree, node->domain, other->domain);
+	int order = node->standing == other->standing
+			    ? 0
+			    : compare_some(tree, standing_name(tree_standing(tree, a), LEVEL_DOMAIN),
+					   standing_name(tree_standing(tree, b), LEVEL_DOMAIN));
 	return (order != 0 ? order : compare_texts(tree->names, node->name, other->name)) < 0;
 }
 
@@ -236,8 +255,11 @@ static bool loops(const struct tree *tree, uint32_t leaf)
 static void place_by_labels(struct tree *tree, uint32_t slot)
 {
 	const struct tree_node *node = &tree->nodes[slot];
-	uint32_t leaf = node->leaf, spine = node->spine;
+	const struct standing *standing = tree_standing(tree, slot);
+	uint32_t leaf = standing_name(standing, LEVEL_LEAF), spine = standing_name(standing, LEVEL_SPINE);
 	if (leaf == FROND_NONE) {
+		if (node->standing == STANDING_LOST)
+			report(tree, PROBLEM_NO_NAMES, FROND_NONE, node->name, FROND_NONE);
 		if (spine != FROND_NONE)
 			report(tree, PROBLEM_NO_LEAF, spine, node->name, FROND_NONE);
 		return;
@@ -271,11 +293,11 @@ static void place_nodes(struct tree *tree, const struct node *nodes)
 	for (uint32_t name = 0; name < tree->domains->fresh; name++)
 		tree->parent[name] = tree->other[name] = tree->core_of[name] = FROND_NONE;
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
-		const struct tree_node *node = &tree->nodes[slot];
-		bool labelled = nodes[slot].present && node->leaf != FROND_NONE && node->spine != FROND_NONE;
-		if (!labelled || tree_file_node(tree, node->name) != FROND_NONE)
-			continue;
-		note_parent(tree, node->leaf, node->spine);
+		const struct standing *standing = tree_standing(tree, slot);
+		uint32_t leaf = standing_name(standing, LEVEL_LEAF), spine = standing_name(standing, LEVEL_SPINE);
+		bool labelled = nodes[slot].present && leaf != FROND_NONE && spine != FROND_NONE;
+		if (labelled && tree_file_node(tree, tree->nodes[slot].name) == FROND_NONE)
+			note_parent(tree, leaf, spine);
 	}
 	for (uint32_t slot = 0; slot < tree->cap; slot++) {
 		tree->place_leaf[slot] = tree->place_spine[slot] = FROND_NONE;
@@ -383,7 +405,7 @@ static void find_cores(struct tree *tree, const struct node *nodes)
 		if (nodes[slot].present && tree->place_spine[slot] != FROND_NONE)
 			tree->core_of[tree->place_spine[slot]] = FROND_NONE;
 	for (uint32_t slot = 0; tree->with_core > 0 && slot < tree->cap; slot++) {
-		uint32_t spine = tree->place_spine[slot], core = tree->nodes[slot].core;
+		uint32_t spine = tree->place_spine[slot], core = standing_name(tree_standing(tree, slot), LEVEL_CORE);
 		if (!nodes[slot].present || spine == FROND_NONE || core == FROND_NONE || !tree->two_levels ||
 		    tree_file_spine(tree, spine) != FROND_NONE)
 			continue;
@@ -393,7 +415,7 @@ static void find_cores(struct tree *tree, const struct node *nodes)
 	}
 	for (uint32_t slot = 0; tree->with_core > 0 && slot < tree->cap;
 	     slot++) { /* the lowest stays unless another node names another */
-		uint32_t spine = tree->place_spine[slot], core = tree->nodes[slot].core;
+		uint32_t spine = tree->place_spine[slot], core = standing_name(tree_standing(tree, slot), LEVEL_CORE);
 		if (!nodes[slot].present || spine == FROND_NONE || core == FROND_NONE ||
 		    tree->core_of[spine] == FROND_NONE || tree->core_of[spine] == core)
 			continue;
@@ -425,6 +447,12 @@ static uint32_t open_leaves(struct tree *tree, struct fabric *fabric, uint32_t l
 	return position;
 }
 
+/* What the node at a position says of its NVLink domain. */
+static uint32_t domain_label(const struct tree *tree, const struct fabric *fabric, uint32_t at)
+{
+	return standing_name(tree_standing(tree, fabric->order[at]), LEVEL_DOMAIN);
+}
+
 /* Nodes of a leaf with one label are an NVLink domain. other[label] is the position of the last one that had it. */
 static void number_domains(struct tree *tree, struct fabric *fabric)
 {
@@ -434,13 +462,12 @@ static void number_domains(struct tree *tree, struct fabric *fabric)
 		return;
 	}
 	for (uint32_t at = 0; at < fabric->node_count; at++) {
-		uint32_t label = tree->nodes[fabric->order[at]].domain, leaf = fabric->leaf_of[at];
+		uint32_t label = domain_label(tree, fabric, at), leaf = fabric->leaf_of[at];
 		fabric->domain_of[at] = FROND_NONE;
 		if (leaf == FROND_NONE || label == FROND_NONE)
 			continue;
 		uint32_t last = tree->other[label];
-		bool known =
-			last < at && fabric->leaf_of[last] == leaf && tree->nodes[fabric->order[last]].domain == label;
+		bool known = last < at && fabric->leaf_of[last] == leaf && domain_label(tree, fabric, last) == label;
 		fabric->domain_of[at] = known ? fabric->domain_of[last] : fabric->domain_count++;
 		tree->other[label] = at;
 	}
@@ -501,7 +528,7 @@ static bool positions_of(const struct tree *tree, const struct fabric *fabric, u
 			found = true;
 		}
 	for (uint32_t at = 0; at < fabric->node_count && !found; at++) {
-		if (fabric->domain_of[at] == FROND_NONE || tree->nodes[fabric->order[at]].domain != name)
+		if (fabric->domain_of[at] == FROND_NONE || domain_label(tree, fabric, at) != name)
 			continue;
 		*domain = fabric->domain_of[at];
 		*first = at;
@@ -556,8 +583,8 @@ bool tree_find_hash(const struct tree *tree, const struct fabric *fabric, uint64
 				return positions_of(tree, fabric, names[i], first, end, domain);
 	}
 	for (uint32_t at = 0; hash != 0 && at < fabric->node_count; at++)
-		if (fabric->domain_of[at] != FROND_NONE && hashes_to(tree, tree->nodes[fabric->order[at]].domain, hash))
-			return positions_of(tree, fabric, tree->nodes[fabric->order[at]].domain, first, end, domain);
+		if (fabric->domain_of[at] != FROND_NONE && hashes_to(tree, domain_label(tree, fabric, at), hash))
+			return positions_of(tree, fabric, domain_label(tree, fabric, at), first, end, domain);
 	return false;
 }
 
@@ -566,6 +593,8 @@ bool tree_find_hash(const struct tree *tree, const struct fabric *fabric, uint64
 static struct shown show(const struct names *names, uint32_t name)
 {
 	uint32_t len;
+	if (name == FROND_NONE)
+		return shown("", 0);
 	const char *text = names_text(names, name, &len);
 	return shown(text, len);
 }
@@ -575,7 +604,8 @@ void tree_problems(const struct tree *tree, struct out *out)
 	for (uint32_t i = 0; i < tree->problem_count && i < TREE_PROBLEMS_MAX; i++) {
 		const struct tree_problem *problem = &tree->problems[i];
 		bool node = problem->kind == PROBLEM_NO_SPINE || problem->kind == PROBLEM_NO_LEAF ||
-			    problem->kind == PROBLEM_LEAF_FULL || problem->kind == PROBLEM_TOO_MANY;
+			    problem->kind == PROBLEM_LEAF_FULL || problem->kind == PROBLEM_TOO_MANY ||
+			    problem->kind == PROBLEM_NO_NAMES;
 		struct shown domain = show(tree->domains, problem->domain),
 			     other = show(node ? tree->names : tree->domains, problem->other);
 		switch (problem->kind) {
@@ -594,6 +624,13 @@ void tree_problems(const struct tree *tree, struct out *out)
 			out_printf(out,
 				   "there are more than %" PRIu64 " leaves or %" PRIu64 " spines, among them leaf %s",
 				   (uint64_t)FABRIC_LEAVES(tree->cap), (uint64_t)FABRIC_SPINES(tree->cap), domain.text);
+			break;
+		case PROBLEM_NO_NAMES:
+			out_printf(out,
+				   "there is no room for the names of all leaves, spines and NVLink domains, among "
+				   "them those "
+				   "of node %s",
+				   other.text);
 			break;
 		case PROBLEM_LOOP:
 			out_printf(out, "leaf %s is above itself: its spine %s is a leaf under it", domain.text,

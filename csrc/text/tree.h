@@ -12,20 +12,23 @@
 #include "core/node.h"
 #include "core/out.h"
 #include "text/fabricfile.h"
-#include "text/names.h"
+#include "text/standing.h"
 
 #define TREE_PROBLEMS_MAX 16u /* sentences; further ones are counted */
 
-struct tree_node { /* by slot; names are ids; FROND_NONE: it does not say */
-	uint32_t name, domain, leaf, spine, core;
+struct tree_node {         /* by slot */
+	uint32_t name;     /* id; FROND_NONE: there is no node */
+	uint32_t standing; /* what its labels say */
 };
 
 struct file_node { /* what the fabric file says of a node */
-	uint32_t leaf : 24;
+	uint32_t leaf : 15;
 	uint32_t model : 8; /* index in the file; FILE_NO_MODEL: none named */
-	uint32_t uplink_gbps;
+	uint32_t speed : 9; /* of its uplink, in tree.file_gbps */
 };
 #define FILE_NO_MODEL UINT8_MAX
+#define FILE_SPEEDS   512u /* different ones */
+_Static_assert(FABRIC_LEAVES(FROND_NODES_MAX) <= 1u << 15, "leaf of a file's node");
 
 enum tree_problem_kind {
 	PROBLEM_TWO_PARENTS,
@@ -35,7 +38,8 @@ enum tree_problem_kind {
 	PROBLEM_NO_LEAF,
 	PROBLEM_OFF_FILE,
 	PROBLEM_LEAF_FULL,
-	PROBLEM_TOO_MANY
+	PROBLEM_TOO_MANY,
+	PROBLEM_NO_NAMES
 };
 
 struct tree_problem {
@@ -47,6 +51,7 @@ struct tree_problem {
 struct tree {
 	struct names *names;   /* of nodes; those of the file come first, so that such an id is an index in the file */
 	struct names *domains; /* of everything above; the file's spines come first, likewise */
+	struct standings standings;
 	uint32_t cap;
 	bool two_levels; /* spine labels are expected */
 	bool dirty;
@@ -58,6 +63,7 @@ struct tree {
 
 	/* the fabric file */
 	struct file_node *file_node;
+	uint32_t *file_gbps;                          /* by speed; 0: unlimited */
 	uint32_t *file_leaf_spine, *file_leaf_uplink; /* by file leaf: name of its spine */
 	uint32_t file_nodes, file_leaves, file_spines;
 	uint32_t *file_leaf_name;
@@ -79,7 +85,7 @@ struct tree {
 
 /* Nodes, and nodes of the file that are not there; leaves, spines, cores and NVLink domains. */
 #define TREE_NAMES(nodes)   ((uint32_t)((nodes) + (nodes) / 8ull + 16ull))
-#define TREE_DOMAINS(nodes) ((uint32_t)(FABRIC_LEAVES(nodes) + FABRIC_SPINES(nodes) + (nodes) / 4ull))
+#define TREE_DOMAINS(nodes) ((uint32_t)(FABRIC_LEAVES(nodes) + FABRIC_SPINES(nodes) + STANDING_DOMAINS(nodes)))
 
 /* Bytes that building a tree wants beside it, aligned to 4. */
 uint64_t tree_scratch(uint32_t nodes);
@@ -88,7 +94,8 @@ uint64_t tree_scratch(uint32_t nodes);
 void tree_layout(struct tree *tree, struct arena *arena, struct names *names, struct names *domains, uint32_t nodes,
 		 void *scratch);
 
-/* Takes the file's tree over; FROND_LIMIT when it has more nodes or leaves than the engine. */
+/* Takes the file's tree over; FROND_LIMIT when it has more nodes or leaves than the engine, or more
+ * than FILE_SPEEDS speeds of nodes. */
 int32_t tree_load(struct tree *tree, const struct fabricfile *file);
 
 /* Index of a node's name, or of a spine's, in the file; FROND_NONE: not listed. */
@@ -101,7 +108,12 @@ static inline uint32_t tree_file_spine(const struct tree *tree, uint32_t name)
 	return name < tree->file_spines ? name : FROND_NONE;
 }
 
-/* Enters or changes a node. Names are FROND_NONE or held by the caller until now; the tree holds them from here on.
+static inline const struct standing *tree_standing(const struct tree *tree, uint32_t slot)
+{
+	return standing_of(&tree->standings, tree->nodes[slot].standing);
+}
+
+/* Enters or changes a node. Name and standing are held by the caller until now; the tree holds them from here on.
  * Returns the uplink to use: the host's, else (0) the file's. */
 uint32_t tree_put(struct tree *tree, uint32_t slot, const struct tree_node *node, uint32_t uplink_gbps);
 void tree_remove(struct tree *tree, uint32_t slot);
@@ -115,7 +127,7 @@ bool tree_find(const struct tree *tree, const struct fabric *fabric, const char 
 	       uint32_t *domain);
 
 /* The same by what the name hashes to; 0 is the hash of "", and no domain's. */
-#define TREE_HASH_BITS 48u
+#define TREE_HASH_BITS 44u
 uint64_t tree_hash(const char *name);
 bool tree_find_hash(const struct tree *tree, const struct fabric *fabric, uint64_t hash, uint32_t *first, uint32_t *end,
 		    uint32_t *domain);

@@ -75,8 +75,10 @@ struct shown shown(const char *value, uint64_t len)
 int natural_compare(const char *a, uint32_t a_len, const char *b, uint32_t b_len)
 {
 	uint32_t i = 0, j;
+	while (i + 8 <= a_len && i + 8 <= b_len && memcmp(a + i, b + i, 8) == 0)
+		i += 8; /* names of one cluster begin alike; a number is compared from its first digit */
 	while (i < a_len && i < b_len && a[i] == b[i])
-		i++; /* names of one cluster begin alike; a number is compared from its first digit */
+		i++;
 	uint32_t digits = i;
 	while (digits < a_len && digits < b_len && is_digit(a[digits]) && is_digit(b[digits]))
 		digits++;

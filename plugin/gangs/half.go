@@ -18,9 +18,10 @@ import (
 // or, when that does not come about, released whole. A gang that was whole once and has lost members is another matter:
 // it is repaired, and nobody of it is deleted.
 
-// halfPatience is how long a half-bound gang has to be finished before its bound members are deleted. With the checks around
-// it the gang is whole or gone 30 seconds after the API server answers.
-const halfPatience = 15 * time.Second
+// halfPatience is how long a half-bound gang has to get on before its bound members are deleted: nobody of it was bound for so
+// long. With an election, the checks and the deletion around it the gang is whole or gone 30 seconds after the API server
+// answers.
+const halfPatience = 10 * time.Second
 
 // begin notes that members may be bound from now on.
 func (g *gang) begin() {
@@ -89,7 +90,7 @@ func (t *Table) Halves() (halves []Half) {
 	return halves
 }
 
-// HalfSeen says that the API server itself has confirmed the half-bound gang (its time runs from the first time on), or that
+// HalfSeen says that the API server itself has confirmed the half-bound gang (its time runs from the first time on, and anew when more are bound), or that
 // it could not be asked (its time starts anew: while it does not answer, nothing can be finished either).
 func (t *Table) HalfSeen(id workload.GangID, confirmed bool) {
 	t.mu.Lock()
@@ -99,8 +100,8 @@ func (t *Table) HalfSeen(id workload.GangID, confirmed bool) {
 	case g == nil:
 	case !confirmed:
 		g.halfSince = time.Time{}
-	case g.halfSince.IsZero():
-		g.halfSince = t.now()
+	case g.halfSince.IsZero() || g.bound > g.halfBound:
+		g.halfSince, g.halfBound = t.now(), g.bound
 	}
 }
 
@@ -120,8 +121,8 @@ func (t *Table) Abandon(id workload.GangID) (rejected []types.UID, ok bool) {
 	return rejected, true
 }
 
-// Abort says that a plan's locks could not be had. No Binding was sent, so the plan ends as if it had never been let
-// through. It returns the members to be rejected where they wait.
+// Abort says that a plan's locks could not be had, or were taken away. The plan ends as if it had never been let through; who
+// is bound already is so. It returns the members to be rejected where they wait.
 func (t *Table) Abort(uid types.UID, number uint64) []types.UID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,6 +139,8 @@ func (t *Table) Abort(uid types.UID, number uint64) []types.UID {
 // Gate is the one attempt to lock what a plan needs: the first member that comes to Bind makes it, the others wait for its
 // outcome.
 type Gate struct {
+	Gang     workload.GangID
+	Around   []types.UID // members that were bound when the plan was made
 	versions map[types.UID]string
 	done     chan struct{}
 	err      error
@@ -150,6 +153,15 @@ func (g *Gate) Sent() (sent, of int) { return int(g.sent.Add(1)), len(g.versions
 // Version of a member's pod from before the attempt: its Binding carries it, so that it is refused if somebody has taken the
 // lock away since.
 func (g *Gate) Version(uid types.UID) string { return g.versions[uid] }
+
+// Renew takes newer versions: this attempt itself has written to the pods. Before Open.
+func (g *Gate) Renew(versions map[types.UID]string) {
+	for uid, version := range versions {
+		if _, planned := g.versions[uid]; planned {
+			g.versions[uid] = version
+		}
+	}
+}
 
 // Open says how the attempt ended; called once, by the member that makes it.
 func (g *Gate) Open(err error) {
@@ -181,7 +193,7 @@ func (t *Table) Enter(uid types.UID, number uint64) (gate *Gate, first bool, pla
 	if p.gate != nil {
 		return p.gate, false, nil
 	}
-	p.gate = &Gate{versions: make(map[types.UID]string, len(p.places)), done: make(chan struct{})}
+	p.gate = &Gate{Gang: t.pods[uid].gang.id, Around: p.around, versions: make(map[types.UID]string, len(p.places)), done: make(chan struct{})}
 	for member, node := range p.places {
 		pod := t.pods[member].pod
 		p.gate.versions[member] = pod.ResourceVersion

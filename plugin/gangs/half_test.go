@@ -151,3 +151,23 @@ func TestAPlanOnANodeThatChangesIsMadeAnew(t *testing.T) {
 		t.Fatalf("rejected %v although members may be bound by now", rejected)
 	}
 }
+
+// A large gang on a slow API server is half-bound for long, and gets on all the time.
+func TestAGangThatGetsOnIsNotOverdue(t *testing.T) {
+	b := newBench(t, 4)
+	b.add(0, 1, 2, 3)
+	b.Go(uid(0), b.reserve(0))
+	for rank := range 3 {
+		b.Bound(uid(rank), "n")
+		b.HalfSeen(b.gang, true)
+		b.pass(halfPatience - time.Second)
+		if halves := b.Halves(); len(halves) != 1 || halves[0].Overdue {
+			t.Fatalf("with %d bound: %+v, want one that has time", rank+1, halves)
+		}
+	}
+	b.HalfSeen(b.gang, true)
+	b.pass(time.Second)
+	if halves := b.Halves(); len(halves) != 1 || !halves[0].Overdue {
+		t.Fatalf("%+v, want one that has had its time", halves)
+	}
+}

@@ -18,7 +18,7 @@ func TestStateAndPlaceFollowAGang(t *testing.T) {
 	}
 	place := func(rank int, node string, planned bool, reason string) {
 		t.Helper()
-		if gotNode, gotPlanned, gotReason := b.Place(uid(rank)); gotNode != node || gotPlanned != planned || gotReason != reason {
+		if gotNode, gotPlanned, gotReason, refused := b.Place(uid(rank)); gotNode != node || gotPlanned != planned || gotReason != reason || refused {
 			t.Errorf("pod %d: %q %v %q, want %q %v %q", rank, gotNode, gotPlanned, gotReason, node, planned, reason)
 		}
 	}
@@ -30,7 +30,7 @@ func TestStateAndPlaceFollowAGang(t *testing.T) {
 	b.add(1)
 	expect("not tried yet", State{Pods: 2})
 	turn := b.Begin(uid(0))
-	b.Wait(turn.ID, turn.Epoch, "full", 0)
+	b.Wait(turn.ID, turn.Epoch, "full", false, 0)
 	expect("waits", State{Pods: 2, Reason: "full"})
 	number := b.reserve(0)
 	b.add(2)

@@ -56,6 +56,7 @@ type Table struct {
 	epoch    uint64 // grows when capacity may have appeared
 	lastPlan uint64
 	swept    time.Time
+	visits   uint64 // members looked at one by one: what a change costs
 }
 
 type member struct {
@@ -89,8 +90,10 @@ type gang struct {
 
 	changed time.Time // when a member or the spec last changed
 	woken   time.Time // the change that the lead has been woken for
+	told    time.Time // the change up to which Told was called
 	waiting bool      // the last attempt found no place; capacity wakes it
 	lacks   string    // why
+	refused bool      // for what it asks for, not for lack of room
 	wakeAt  time.Time // end of topology-wait; zero: none
 	retryAt time.Time // not before; zero: at once
 	idle    time.Time // since when it has had no plan, after an attempt
@@ -101,6 +104,7 @@ type gang struct {
 	whole     bool      // minMember were bound at one time
 	begun     bool      // members may be bound, and it has never been whole
 	halfSince time.Time // the API server has confirmed that it is half-bound; zero: not yet
+	halfBound int       // members that were bound then
 }
 
 // tally keeps the counts: gangs may have thousands of members, and every one is asked about on the way in.
@@ -118,6 +122,7 @@ type plan struct {
 	id     uint64
 	key    shim.Key
 	places map[types.UID]string // node; "": a member without GPUs, anywhere
+	around []types.UID          // members that were bound when it was made
 	left   int                  // places whose pods are not bound yet
 	going  bool                 // let through Permit: members may be bound
 	made   time.Time
@@ -161,7 +166,9 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 	if class.Kind == workload.Unknown && next.node != "" && before != nil {
 		class.Gang = before.id // its owner cannot be found any more; a bound pod stays what it was
 	}
-	changed := first || m.node != next.node || m.gpus != class.GPUs || m.index != class.Index || m.active() != next.active() || !sameWishes(m.pod, pod)
+	rewritten := first || !sameWishes(m.pod, pod)
+	changed := first || m.node != next.node || m.gpus != class.GPUs || m.index != class.Index || m.active() != next.active() ||
+		rewritten && next.node == "" // the Binding writes to the pod, too
 	bound := m.node == "" && next.node != ""
 	if before != nil {
 		before.tally(m, -1)
@@ -180,6 +187,9 @@ func (t *Table) SetPod(pod *v1.Pod, class workload.Class) []types.UID {
 		return rejected
 	}
 	g := t.join(m, class.Gang)
+	if rewritten {
+		g.ranked = nil
+	}
 	changed = t.sized(g, m, class.Size) || changed
 	if before != g || changed {
 		rejected = append(rejected, t.changed(g, m, bound)...)
@@ -438,6 +448,7 @@ func (t *Table) order(g *gang) []*member {
 		return g.ranked
 	}
 	list := make([]*member, 0, len(g.members))
+	t.visits += uint64(len(g.members))
 	for _, m := range g.members {
 		if m.active() {
 			list = append(list, m)
@@ -460,6 +471,7 @@ func (t *Table) order(g *gang) []*member {
 // lead is the pending member of lowest rank.
 func (t *Table) lead(g *gang) *member {
 	for _, m := range t.order(g) {
+		t.visits++
 		if m.node == "" {
 			return m
 		}
@@ -498,6 +510,7 @@ func (t *Table) blocked(g *gang) (reason string, until time.Time) {
 // poke wakes whoever may move on after a change.
 func (t *Table) poke(g *gang) {
 	if g.plan != nil {
+		t.visits += uint64(len(g.plan.places))
 		for uid := range g.plan.places {
 			if m := g.members[uid]; m != nil && m.pending() {
 				t.wake(m.pod)
@@ -514,7 +527,10 @@ func (t *Table) poke(g *gang) {
 // wakeLead wakes the lead for the present state of the gang.
 func (t *Table) wakeLead(g *gang) {
 	g.woken = g.changed
-	if lead := t.lead(g); lead != nil && g.plan == nil {
+	if g.plan != nil || g.bound == g.active {
+		return
+	}
+	if lead := t.lead(g); lead != nil {
 		t.wake(lead.pod)
 	}
 }

@@ -161,9 +161,9 @@ type Place struct {
 	Node string // "": anywhere
 }
 
-// Reserved enters a plan that the engine has booked. When a member is gone by now, the booking is given back and ok is
+// Reserved enters a plan that the engine has booked, made around members that are bound. When a member is gone by now, the booking is given back and ok is
 // false: the lead tries again.
-func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place) (number uint64, ok bool) {
+func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place, around ...types.UID) (number uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[id]
@@ -180,7 +180,7 @@ func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place) (numb
 	if own := t.specs[id].ScheduleTimeout; own > 0 {
 		wait = own
 	}
-	g.plan = &plan{id: t.lastPlan, wait: wait, key: key, places: make(map[types.UID]string, len(places)), left: len(places), made: t.now()}
+	g.plan = &plan{id: t.lastPlan, wait: wait, key: key, around: around, places: make(map[types.UID]string, len(places)), left: len(places), made: t.now()}
 	for _, place := range places {
 		g.plan.places[place.UID] = place.Node
 	}
@@ -188,9 +188,9 @@ func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place) (numb
 	return g.plan.id, true
 }
 
-// Wait remembers that the gang found no place, and why. Capacity wakes it; so does the end of its topology-wait, if it has
-// one. news: the reason is another than the last time.
-func (t *Table) Wait(id workload.GangID, epoch uint64, reason string, topologyWait time.Duration) (news bool) {
+// Wait remembers that the gang found no place, and why; refused: for what it asks for. Capacity wakes it; so does the end of
+// its topology-wait, if it has one. news: the reason is another than the last time.
+func (t *Table) Wait(id workload.GangID, epoch uint64, reason string, refused bool, topologyWait time.Duration) (news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[id]
@@ -198,7 +198,7 @@ func (t *Table) Wait(id workload.GangID, epoch uint64, reason string, topologyWa
 		return true
 	}
 	news = g.lacks != reason
-	g.waiting, g.lacks, g.idle = true, reason, t.now()
+	g.waiting, g.lacks, g.refused, g.idle = true, reason, refused, t.now()
 	if topologyWait > 0 {
 		g.wakeAt = t.now().Add(topologyWait)
 	}

@@ -121,6 +121,7 @@ func (l Lab) scheduler(e endpoints) program {
 	config := l.path("config", "scheduler.kubeconfig")
 	return l.program(progScheduler, e.scheduler,
 		"--config="+l.path("config", "scheduler.yaml"),
+		"--feature-gates=NominatedNodeNameForExpectation=false", // as manifests/scheduler/deployment.yaml has it
 		"--authentication-kubeconfig="+config,
 		"--authorization-kubeconfig="+config,
 		"--bind-address=127.0.0.1",

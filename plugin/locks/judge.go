@@ -108,17 +108,29 @@ func (l *Locks) fence(ctx context.Context, node string, uid types.UID, n note) (
 	if !ok {
 		return sighting{}, nil
 	}
+	pod, err := l.fencePod(ctx, name, uid, fmt.Sprintf("GPUs on node %s were reserved, but not bound in time", node))
+	switch {
+	case err != nil:
+		return sighting{}, err
+	case pod == nil:
+		return sighting{known: true, gone: true}, nil
+	}
+	return sighted(pod, uid), nil
+}
+
+// fencePod is fence for a pod whose name is known. It returns the pod as it is after that, nil when it is gone.
+func (l *Locks) fencePod(ctx context.Context, name types.NamespacedName, uid types.UID, why string) (*v1.Pod, error) {
 	now := l.opts.Now()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": uid},
 		"status": map[string]any{"conditions": []v1.PodCondition{{
 			Type: RevokedCondition, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(now), Reason: "ReservationNotUsed",
 			// With the time to the nanosecond no two are equal: a patch that changes nothing would stop no Binding.
-			Message: fmt.Sprintf("GPUs on node %s were reserved, but not bound in time; revoked at %s by %s", node, now.UTC().Format(time.RFC3339Nano), l.me),
+			Message: fmt.Sprintf("%s; revoked at %s by %s", why, now.UTC().Format(time.RFC3339Nano), l.me),
 		}}},
 	})
 	if err != nil {
-		return sighting{}, fmt.Errorf("revoke the reservation of pod %s: %w", name, err)
+		return nil, fmt.Errorf("revoke the reservation of pod %s: %w", name, err)
 	}
 	var pod *v1.Pod
 	err = l.persist(ctx, func(ctx context.Context) (err error) {
@@ -127,17 +139,17 @@ func (l *Locks) fence(ctx context.Context, node string, uid types.UID, n note) (
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		return sighting{known: true, gone: true}, nil
+		return nil, nil
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
 		// The API server calls another UID an invalid change. If it is the same pod after all, nothing is fenced.
-		if s, readErr := l.sight(ctx, uid, n); readErr == nil && s.gone {
-			return s, nil
+		if s, readErr := l.sight(ctx, uid, note{Pod: name.String()}); readErr == nil && s.gone {
+			return nil, nil
 		}
 	}
 	if err != nil {
-		return sighting{}, fmt.Errorf("revoke the reservation of pod %s: %w", name, err)
+		return nil, fmt.Errorf("revoke the reservation of pod %s: %w", name, err)
 	}
-	return sighted(pod, uid), nil
+	return pod, nil
 }
 
 const podPage = 1000
@@ -145,20 +157,26 @@ const podPage = 1000
 // census is all pods, live: for owners whose name nobody knows. Whoever is not in it was gone when it began.
 func (l *Locks) census(ctx context.Context) (map[types.UID]sighting, error) {
 	all := map[types.UID]sighting{}
+	err := l.eachPod(ctx, metav1.NamespaceAll, func(pod *v1.Pod) { all[pod.UID] = sighted(pod, pod.UID) })
+	return all, err
+}
+
+// eachPod calls visit for all pods of a namespace, live.
+func (l *Locks) eachPod(ctx context.Context, namespace string, visit func(*v1.Pod)) error {
 	for next := ""; ; {
 		var page *v1.PodList
 		err := l.persist(ctx, func(ctx context.Context) (err error) {
-			page, err = l.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: podPage, Continue: next})
+			page, err = l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: podPage, Continue: next})
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list pods to find the owners of locked GPUs: %w", err)
+			return fmt.Errorf("list pods to find the owners of locked GPUs: %w", err)
 		}
 		for i := range page.Items {
-			all[page.Items[i].UID] = sighted(&page.Items[i], page.Items[i].UID)
+			visit(&page.Items[i])
 		}
 		if next = page.Continue; next == "" {
-			return all, nil
+			return nil
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
@@ -67,14 +68,18 @@ type Options struct {
 	Find func(uid types.UID) (types.NamespacedName, bool)
 	// Leading says whether this process may tidy up; nil: always. Locks are taken regardless: the Leases decide.
 	Leading func() bool
+	// GangOf is the name of the Lease of a pod's gang, "" when it is in none; certain is false while that is not known. nil:
+	// no gang is ever taken.
+	GangOf func(pod *v1.Pod) (lease string, certain bool)
 	// OnConflict hears of every refusal, from many goroutines.
 	OnConflict func(*HeldError)
 	// Changed hears of every Lease that the watch shows, one after the other; nil: nobody.
 	Changed func(node string)
 
-	Every    time.Duration    // between comparisons; 0: a minute
-	Patience time.Duration    // with other schedulers' reservations; 0: 15 s
-	Now      func() time.Time // nil: time.Now
+	Every        time.Duration    // between comparisons; 0: a minute
+	Patience     time.Duration    // with other schedulers' reservations; 0: 15 s
+	GangPatience time.Duration    // with other schedulers' gangs; 0: 3 s
+	Now          func() time.Time // nil: time.Now
 }
 
 // Locks of all nodes.
@@ -91,6 +96,7 @@ type Locks struct {
 
 	mu    sync.Mutex
 	nodes map[string]*node
+	gangs map[string]*gang // by name of their Lease
 }
 
 // node is what is known of one Lease. The gate is held through every change of it; the rest is guarded by Locks.mu.
@@ -119,7 +125,7 @@ func New(client kubernetes.Interface, opts Options) (*Locks, error) {
 	if opts.Holder == "" {
 		return nil, errors.New("locks: Holder: must name this process, is empty")
 	}
-	for name, length := range map[string]time.Duration{"Every": opts.Every, "Patience": opts.Patience} {
+	for name, length := range map[string]time.Duration{"Every": opts.Every, "Patience": opts.Patience, "GangPatience": opts.GangPatience} {
 		if length < 0 {
 			return nil, fmt.Errorf("locks: %s: must not be negative, is %s", name, length)
 		}
@@ -133,6 +139,9 @@ func New(client kubernetes.Interface, opts Options) (*Locks, error) {
 	if opts.Patience == 0 {
 		opts.Patience = patience
 	}
+	if opts.GangPatience == 0 {
+		opts.GangPatience = gangPatience
+	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -142,6 +151,7 @@ func New(client kubernetes.Interface, opts Options) (*Locks, error) {
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](backoffLeast, backoffMost)),
 		alarm: make(chan time.Duration, 1),
 		nodes: map[string]*node{},
+		gangs: map[string]*gang{},
 	}, nil
 }
 

@@ -43,7 +43,11 @@ func (l *Locks) Run(ctx context.Context) error {
 			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = last.Obj
 			}
-			if lease, ok := object.(*coordinationv1.Lease); ok {
+			lease, ok := object.(*coordinationv1.Lease)
+			switch {
+			case ok && isGang(lease):
+				l.observeGangGone(lease.Name, lease.ResourceVersion)
+			case ok:
 				l.observeGone(lease.Name, lease.ResourceVersion)
 				l.changed(lease.Name)
 			}
@@ -68,7 +72,12 @@ func (l *Locks) Run(ctx context.Context) error {
 }
 
 func (l *Locks) sees(object any) {
-	if lease, ok := object.(*coordinationv1.Lease); ok && !foreign(lease) {
+	lease, ok := object.(*coordinationv1.Lease)
+	switch {
+	case !ok || foreign(lease):
+	case isGang(lease):
+		l.observeGang(lease)
+	default:
 		l.observe(lease)
 		l.changed(lease.Name)
 	}

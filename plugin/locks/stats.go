@@ -9,6 +9,7 @@ type Stats struct {
 	Writes    uint64 // Leases created, changed or deleted
 	Conflicts uint64 // Takes refused because somebody alive owns a GPU
 	Races     uint64 // writes lost to another writer
+	Takeovers uint64 // gangs taken over from another holder
 	Retries   uint64 // calls repeated because the API server gave no answer or an error of its own
 	Repaired  Repairs
 }
@@ -35,7 +36,7 @@ func (r *Repairs) add(other Repairs) {
 }
 
 type counters struct {
-	writes, conflicts, races, retries                                       atomic.Uint64
+	writes, conflicts, races, takeovers, retries                            atomic.Uint64
 	freed, entered, replaced, revoked, rebuilt, deletedLeases, doubleBooked atomic.Uint64
 }
 
@@ -53,7 +54,7 @@ func (c *counters) repaired(r Repairs) {
 func (l *Locks) Stats() Stats {
 	c := &l.stats
 	return Stats{
-		Writes: c.writes.Load(), Conflicts: c.conflicts.Load(), Races: c.races.Load(), Retries: c.retries.Load(),
+		Writes: c.writes.Load(), Conflicts: c.conflicts.Load(), Races: c.races.Load(), Takeovers: c.takeovers.Load(), Retries: c.retries.Load(),
 		Repaired: Repairs{
 			Freed: c.freed.Load(), Entered: c.entered.Load(), Replaced: c.replaced.Load(), Revoked: c.revoked.Load(),
 			Rebuilt: c.rebuilt.Load(), Deleted: c.deletedLeases.Load(), DoubleBooked: c.doubleBooked.Load(),

@@ -293,9 +293,7 @@ func (l *Locks) swap(ctx context.Context, n *node, base *coordinationv1.Lease, c
 	var err error
 	if base == nil {
 		written, err = leases.Create(ctx, next, metav1.CreateOptions{})
-		if apierrors.IsNotFound(err) {
-			err = apierrors.NewForbidden(coordinationv1.Resource("leases"), n.name, fmt.Errorf("namespace %s does not exist", l.opts.Namespace))
-		}
+		err = l.missingNamespace(err, n.name)
 	} else {
 		written, err = leases.Update(ctx, next, metav1.UpdateOptions{})
 	}
@@ -305,6 +303,14 @@ func (l *Locks) swap(ctx context.Context, n *node, base *coordinationv1.Lease, c
 	}
 	l.observe(written)
 	return written, nil
+}
+
+// missingNamespace: a Lease that cannot be created because its namespace is not there will not be by trying again.
+func (l *Locks) missingNamespace(err error, lease string) error {
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewForbidden(coordinationv1.Resource("leases"), lease, fmt.Errorf("namespace %s does not exist", l.opts.Namespace))
+	}
+	return err
 }
 
 // remove deletes the Lease of a node that is gone, if it is still the one that was read.

@@ -58,6 +58,40 @@ func newWorld(t *testing.T) *world {
 	return &world{Mirror: New(engine, reader()), t: t, engine: engine}
 }
 
+// As many nodes as there may be, with names as long as clouds make them, on 24 nodes a leaf, every GPU table another one.
+func TestLimitsAreEnoughForACloud(t *testing.T) {
+	library, err := shim.Open(realLibrary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := library.New(Limits(), []byte(`{"topology": {"levels": ["leaf", "spine"]}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	var tables []uint32
+	for kind := range 250 {
+		links := shim.Topology{GPUs: 8}
+		links.LinkGBps[0][1], links.LinkGBps[1][0] = uint16(kind+1), uint16(kind+1)
+		id, err := engine.TopologyPut(links)
+		if err != nil {
+			t.Fatalf("link table %d: %v", kind, err)
+		}
+		tables = append(tables, id)
+	}
+	for slot := range Limits().Nodes {
+		node := shim.Node{Slot: slot, GPUs: 8, Topology: tables[int(slot)%len(tables)],
+			Name: fmt.Sprintf("ip-10-%03d-%03d-%03d.us-gov-northeast-1.compute.internal.example", slot>>16, slot>>8&255, slot&255)}
+		labels := map[string]string{"leaf": fmt.Sprintf("nn-%020d", slot/24), "spine": fmt.Sprintf("nn-%020d", 1000000+slot/384)}
+		if err := engine.NodePut(node, labels); err != nil {
+			t.Fatalf("node %d: %v", slot, err)
+		}
+	}
+	if problems := engine.Problems(); len(problems) > 0 {
+		t.Errorf("problems: %q", problems)
+	}
+}
+
 func (w *world) node(name string, gpus int64) {
 	w.t.Helper()
 	if _, err := w.SetNode(nodeOf(name, gpus)); err != nil {

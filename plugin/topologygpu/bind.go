@@ -31,7 +31,6 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		return fwk.NewStatus(fwk.Skip)
 	}
 	var gate *gangs.Gate
-	version := ""
 	if c.member {
 		var err error
 		if gate, err = p.lockGang(ctx, pod, c.plan); err != nil {
@@ -41,9 +40,6 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if c.gpus == 0 {
 		return fwk.NewStatus(fwk.Skip)
 	}
-	if gate != nil {
-		version = gate.Version(pod.UID)
-	}
 	annotations, err := p.annotations(pod, node)
 	if err != nil {
 		if c.member && shim.IsCode(err, shim.CodeUnknown) {
@@ -52,7 +48,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		}
 		return fwk.AsStatus(fmt.Errorf("no GPUs are reserved for pod %s/%s: %w", pod.Namespace, pod.Name, err))
 	}
-	if err := p.assign(ctx, pod, node, annotations, version); err != nil {
+	if err := p.assign(ctx, pod, node, annotations, gate, c.plan); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s/%s to node %s: %w", pod.Namespace, pod.Name, node, err))
 	}
 	p.bound(pod, node)
@@ -99,11 +95,15 @@ var errElsewhere = errors.New("another scheduler has bound the pod")
 // assign sends the Binding. With device locks it carries the version that the pod had before they were taken: whoever
 // takes a pod's locks away writes to the pod first, so that a Binding prepared before is refused. A version that has
 // changed for another reason (upstream notes nominations on the pod) is looked up, and the locks are taken again.
-// version: the locks were taken with it; "": they are still to be taken.
-func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string, version string) error {
+// gate: of the pod's gang and its numbered plan, whose locks are had; nil: in no gang, and its lock is still to be taken.
+func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string, gate *gangs.Gate, number uint64) error {
 	binding := &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: annotations},
 		Target:     v1.ObjectReference{Kind: "Node", Name: node},
+	}
+	version := ""
+	if gate != nil {
+		version = gate.Version(pod.UID)
 	}
 	locked := p.locks == nil || version != ""
 	if p.locks != nil {
@@ -131,6 +131,9 @@ func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotatio
 		case !apierrors.IsConflict(err) || p.locks == nil || live.DeletionTimestamp != nil || try == bindTries:
 			return err
 		}
+		if lost := p.checkGang(ctx, pod, gate, number); lost != nil {
+			return errors.Join(err, lost)
+		}
 		binding.ResourceVersion, locked = live.ResourceVersion, false
 	}
 }
@@ -144,8 +147,18 @@ func (p *Plugin) version(pod *v1.Pod) string {
 	return known.ResourceVersion
 }
 
+// bindWidth is how many Bindings are on their way at once. A connection to the API server carries 250 requests; a gang whose
+// members come all together would open one more for each beyond that, and spend more on handshakes than on Bindings.
+const bindWidth = 100
+
 // send goes the way that DefaultBinder goes.
 func (p *Plugin) send(ctx context.Context, binding *v1.Binding) error {
+	select {
+	case p.binding <- struct{}{}:
+		defer func() { <-p.binding }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if cacher := p.handle.APICacher(); cacher != nil {
 		finished, err := cacher.BindPod(binding)
 		if err != nil {

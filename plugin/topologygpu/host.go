@@ -17,9 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
@@ -58,17 +60,19 @@ type cluster struct {
 	report        *reporter
 	ended         *endedPods // nil in tests that tell of them themselves
 
-	ctx            context.Context // of the scheduler: ends all that we have started
-	first          fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
-	recorder       record.EventRecorder
-	told           sync.Map // lead of a gang → the sentence that it was told last
-	profiles       sync.Map // scheduler names that use the plugin
-	alarms         sync.Map // single pods that are woken when their topology-wait ends
-	synced         func() bool
-	caughtUp       atomic.Bool
-	reportsChanged atomic.Bool               // since single pods were last woken
-	seenAll        atomic.Pointer[time.Time] // since when everything that was there at the start is known
-	freed          chan bool                 // room may have appeared; true: GPUs or a node
+	ctx      context.Context // of the scheduler: ends all that we have started
+	first    fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
+	recorder record.EventRecorder
+	told     sync.Map // lead of a gang → the sentence that it was told last
+	profiles sync.Map // scheduler names that use the plugin
+	alarms   sync.Map // single pods that are woken when their topology-wait ends
+	synced   func() bool
+	caughtUp atomic.Bool
+	seenAll  atomic.Pointer[time.Time] // since when everything that was there at the start is known
+	freed    chan bool                 // room may have appeared; true: GPUs or a node
+	binding  chan struct{}             // Bindings on their way
+
+	reportsChanged atomic.Bool // since single pods were last woken
 }
 
 // Factory makes the plugin for a profile. An error stops the start of the scheduler; it is one sentence.
@@ -160,7 +164,7 @@ func open(raw []byte, how ...shim.Option) (*cluster, error) {
 		}
 		return nil, err
 	}
-	shared := &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64), leading: func() bool { return true }}
+	shared := &cluster{args: args, engine: engine, now: time.Now, freed: make(chan bool, 64), binding: make(chan struct{}, bindWidth), leading: func() bool { return true }}
 	if peek.DeviceLocks.Enabled == nil || *peek.DeviceLocks.Enabled {
 		shared.lockNamespace = cmp.Or(peek.DeviceLocks.Namespace, locks.DefaultNamespace)
 	}
@@ -178,6 +182,9 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	c.ctx, c.first, c.recorder = ctx, handle, newRecorder(ctx, handle)
 	c.sources = newSources()
 	c.reader = workload.NewReader(c.args.Resources, c.sources.owners, c.sources.claims)
+	if utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
+		c.reader.LeaveNativeGroups()
+	}
 	c.mirror = mirror.New(c.engine, c.reader)
 	c.table = gangs.New(c.engine, c.args.PermitWait, c.now)
 
@@ -214,6 +221,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
 	go c.watchRoom(ctx)
 	go (&keeper{cluster: c, logger: logger}).run(ctx)
+	go c.runRecall(ctx, logger)
 	logger.Info("Engine ready", "megabytes", c.engine.Bytes()>>20, "gpuResources", c.args.Resources,
 		"fabricFile", c.args.FabricFile, "permitWait", c.args.PermitWait, "deviceLocks", c.lockNamespace)
 	return nil

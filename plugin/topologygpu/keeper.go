@@ -58,6 +58,26 @@ func (k *keeper) round(ctx context.Context) {
 	for _, half := range k.table.Halves() {
 		k.half(ctx, half, asleep)
 	}
+	k.sweep(ctx)
+}
+
+// sweep deletes the Leases of gangs that are gone.
+func (k *keeper) sweep(ctx context.Context) {
+	if k.locks == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, keeperCall)
+	defer cancel()
+	err := k.locks.SweepGangs(ctx, func() map[string]bool {
+		living := map[string]bool{}
+		for _, id := range k.table.Gangs() {
+			living[gangLease(id)] = true
+		}
+		return living
+	})
+	if err != nil {
+		k.logger.Error(err, "Leases of gangs that are gone were not deleted; will try again")
+	}
 }
 
 // half looks after one half-bound gang.
@@ -65,7 +85,13 @@ func (k *keeper) half(ctx context.Context, half gangs.Half, asleep bool) {
 	logger := klog.LoggerWithValues(k.logger, "gang", half.ID.String(), "bound", len(half.Bound), "minMember", half.MinMember)
 	ctx, cancel := context.WithTimeout(ctx, keeperCall)
 	defer cancel()
-	live, err := k.live(ctx, half.Bound)
+	// One answer shows that the gang could be finished; all are read before anything is deleted. A gang that is being bound is
+	// half-bound, too, and must not be held up.
+	asked := half.Bound
+	if !half.Overdue {
+		asked = asked[:1]
+	}
+	live, err := k.live(ctx, asked)
 	k.table.HalfSeen(half.ID, err == nil && !asleep)
 	if err != nil || asleep || !half.Overdue {
 		return

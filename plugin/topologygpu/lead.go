@@ -87,13 +87,13 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 
 // waits remembers what the gang waits for, and tells it once: it may try many times.
 func (p *Plugin) waits(logger klog.Logger, pod *v1.Pod, turn gangs.Turn, result attempt) {
-	level := 4
-	if p.table.Wait(turn.ID, turn.Epoch, result.sentence, topologyWait(result.plan)) {
+	level, refused := 4, result.plan.Outcome == shim.Refused
+	if p.table.Wait(turn.ID, turn.Epoch, result.sentence, refused, topologyWait(result.plan)) {
 		level = 0
 	}
 	logger.V(level).Info("Gang waits", "reason", result.sentence)
 	p.retell(pod, result.sentence)
-	p.report.podTold(pod.UID, result.sentence, result.plan.Outcome == shim.Refused)
+	p.report.podTold(pod.UID, result.sentence, refused)
 	p.report.gangTouched(turn.ID)
 }
 
@@ -158,7 +158,7 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 				last.places = append(last.places, gangs.Place{UID: member.Pod.UID, Node: names[i]})
 			}
 		}
-		number, ok := p.table.Reserved(turn.ID, request.Gang, last.places)
+		number, ok := p.table.Reserved(turn.ID, request.Gang, last.places, around(turn)...)
 		if !ok {
 			last.plan.Outcome, last.sentence = shim.Waits, reasonMoved
 		}
@@ -167,6 +167,16 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 		return last
 	}
 	return last
+}
+
+// around are the members that are bound already.
+func around(turn gangs.Turn) (bound []types.UID) {
+	for _, peer := range turn.Members {
+		if peer.Node != "" {
+			bound = append(bound, peer.Pod.UID)
+		}
+	}
+	return bound
 }
 
 // members of the request: bound ones with GPUs pinned where they are, and size pending ones by rank.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/frond-scheduler/frond/plugin/failpoint"
 	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/locks"
 	"github.com/frond-scheduler/frond/plugin/workload"
@@ -50,6 +51,7 @@ func (c *cluster) startLocks(ctx context.Context, logger klog.Logger, config *re
 		Bound:   c.mirror.Holdings,
 		HasNode: func(name string) bool { _, known := c.mirror.Slot(name); return known },
 		Find:    c.mirror.Find,
+		GangOf:  c.leaseOf,
 		OnConflict: func(held *locks.HeldError) {
 			logger.Info("Lock conflict", "node", held.Node, "gpu", held.GPU, "pod", held.Pod, "owner", held.Name, "reserved", held.Pending)
 		},
@@ -81,15 +83,31 @@ func (c *cluster) lockChanged(node string) {
 	}
 }
 
-// lockGang returns once every GPU of the pod's plan is locked. The first member that comes does it for all of them: one
-// write a node.
+// leaseOf is the Lease of a pod's gang.
+func (c *cluster) leaseOf(pod *v1.Pod) (name string, certain bool) {
+	switch class := c.reader.Classify(pod); class.Kind {
+	case workload.Member:
+		return gangLease(class.Gang), true
+	case workload.Unknown:
+		return "", false
+	default:
+		return "", true
+	}
+}
+
+func gangLease(id workload.GangID) string {
+	return locks.GangLease(id.Kind, id.Namespace, id.Name, id.UID)
+}
+
+// lockGang returns once the pod's gang and every GPU of its plan are locked. The first member that comes does it for all of
+// them: one write, and one a node.
 func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) (*gangs.Gate, error) {
 	gate, first, places := p.table.Enter(pod.UID, number)
 	if gate == nil {
 		return nil, errDropped
 	}
 	if first {
-		gate.Open(p.lockPlaces(places))
+		gate.Open(p.lockPlaces(gate, places))
 	}
 	select {
 	case <-gate.Done():
@@ -103,7 +121,7 @@ func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) (*gan
 	return gate, nil
 }
 
-func (p *Plugin) lockPlaces(places []gangs.Placed) error {
+func (p *Plugin) lockPlaces(gate *gangs.Gate, places []gangs.Placed) error {
 	if p.locks == nil {
 		return nil
 	}
@@ -123,7 +141,33 @@ func (p *Plugin) lockPlaces(places []gangs.Placed) error {
 	// Not with one pod's context: the others of its gang wait for it, too.
 	ctx, cancel := context.WithTimeout(p.ctx, lockWithin)
 	defer cancel()
+	// The gang first: what other leaders may do with it is known before anything of a node's is taken.
+	bound := make(map[types.UID]bool, len(gate.Around))
+	for _, uid := range gate.Around {
+		bound[uid] = true
+	}
+	versions, err := p.locks.TakeGang(ctx, locks.Gang{Lease: gangLease(gate.Gang), Namespace: gate.Gang.Namespace, Name: gate.Gang.Name, Bound: bound})
+	if err != nil {
+		return err
+	}
+	gate.Renew(versions)
+	_ = failpoint.Hit("gang-locked")
 	return p.locks.TakeAll(ctx, wants)
+}
+
+// checkGang: a Binding was refused because its pod has changed. If that was another scheduler that took the gang over, nothing
+// of this plan may go on.
+func (p *Plugin) checkGang(ctx context.Context, pod *v1.Pod, gate *gangs.Gate, number uint64) error {
+	if gate == nil || p.locks == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockWithin)
+	defer cancel()
+	err := p.locks.CheckGang(ctx, gangLease(gate.Gang))
+	if held := (*locks.GangHeldError)(nil); errors.As(err, &held) {
+		p.reject(p.table.Abort(pod.UID, number), err.Error())
+	}
+	return err
 }
 
 // lockPod locks the GPUs of one pod; those that it has already stay its own.

@@ -255,6 +255,32 @@ func TestAClaimOfAGangIsAsFarAsItsLastPod(t *testing.T) {
 	}
 }
 
+// What a gang asks for is every member's failure, not only that of the one that asked for all.
+func TestARefusedGangFailsAllItsClaims(t *testing.T) {
+	b := newReportBench(t)
+	for _, name := range []string{"first", "second"} {
+		b.observer.objectSet(b.object("GpuClaim", name, `{"devices": {"count": 8}}`, nil))
+	}
+	b.observer.objectSet(b.object("PodGroup", group, `{"minMember": 2}`, nil))
+	var pods []*v1.Pod
+	for i, claim := range []string{"first", "second"} {
+		member := claiming(pod(fmt.Sprintf("w-%d", i), 8, 1), claim)
+		member.Labels[workload.PodGroupLabel] = group
+		member.Annotations[workload.Prefix+"recovery"] = "Sideways"
+		pods = append(pods, member)
+		b.seen(member)
+	}
+	time.Sleep(250 * time.Millisecond) // PodGroups gather for a moment
+	if _, _, status := b.preFilter(pods[0]); status.IsSuccess() {
+		t.Fatal("a gang with a recovery that does not exist was placed")
+	}
+	for _, name := range []string{"first", "second"} {
+		if got := b.claim(name); got.Phase != apis.ClaimFailed || !strings.Contains(got.Message, "Sideways") {
+			t.Errorf("claim %s: %s %q, want Failed and the value", name, got.Phase, got.Message)
+		}
+	}
+}
+
 func TestOnlyTheLeaderTellsAndThenAll(t *testing.T) {
 	b := newReportBench(t)
 	b.leads = false

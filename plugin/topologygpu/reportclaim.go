@@ -119,7 +119,7 @@ func (r *reporter) useOf(pod *v1.Pod) use {
 		own = *p
 	}
 	r.mu.Unlock()
-	node, planned, reason := r.cluster.table.Place(pod.UID)
+	node, planned, reason, refused := r.cluster.table.Place(pod.UID)
 	if !planned {
 		node = own.node
 	}
@@ -129,8 +129,8 @@ func (r *reporter) useOf(pod *v1.Pod) use {
 			return use{pod: pod, phase: apis.ClaimReserved, node: node, gpus: gpuIDs(annotations)}
 		}
 	}
-	if own.refused {
-		return use{pod: pod, phase: apis.ClaimFailed, sentence: own.sentence}
+	if own.refused || refused {
+		return use{pod: pod, phase: apis.ClaimFailed, sentence: cmp.Or(own.sentence, reason)}
 	}
 	return use{pod: pod, phase: apis.ClaimPending, sentence: cmp.Or(own.sentence, reason, unscheduled(pod))}
 }

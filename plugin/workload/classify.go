@@ -19,6 +19,12 @@ func (r *Reader) Classify(pod *v1.Pod) Class {
 
 	// What it refers to must be there, and must not contradict itself.
 	name, kind, contradiction := groupOf(pod, claim)
+	if kind == KindNativeGroup && r.nativeTaken && contradiction == "" {
+		if class.GPUs == 0 {
+			return Class{Kind: Plain}
+		}
+		contradiction = fmt.Sprintf(problemNative, PodGroupLabel)
+	}
 	switch missing := line.missing; {
 	case settled:
 	case problem != "" || contradiction != "" || line.problem != "":

@@ -95,3 +95,26 @@ func TestContradictionsAreRefusedByName(t *testing.T) {
 		})
 	}
 }
+
+func TestNativeGroupsAreUpstreamsWhereItFormsThem(t *testing.T) {
+	native := func(p *v1.Pod) *v1.Pod {
+		p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: new("g")}
+		return p
+	}
+	r := reader(t)
+	r.LeaveNativeGroups()
+	if got := r.Classify(native(pod("a", 8))); got.Kind != Refused || !strings.Contains(got.Problem, "GenericWorkload") || !strings.Contains(got.Problem, PodGroupLabel) {
+		t.Errorf("with GPUs: %+v", got)
+	}
+	if got := r.Classify(native(pod("a"))); got != (Class{Kind: Plain}) {
+		t.Errorf("without GPUs: %+v", got)
+	}
+	bound := native(pod("a", 8))
+	bound.Spec.NodeName = "node-1"
+	if got := r.Classify(bound); got.Kind != Member {
+		t.Errorf("bound: %+v", got)
+	}
+	if got := r.Classify(grouped(pod("a", 8), "g")); got.Kind != Member {
+		t.Errorf("a PodGroup of ours: %+v", got)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/frond-scheduler/frond/shim"
 )
 
 // Index is where a pod's rank comes from: a label, or an annotation of that name, and how many pods stand before those
@@ -88,7 +90,7 @@ func (x Index) rank(text string) (uint32, error) {
 		}
 		number = parsed
 	}
-	if sum := uint64(x.Base) + uint64(number); sum <= math.MaxInt32 {
+	if sum := uint64(x.Base) + uint64(number); sum <= shim.RankMax {
 		return uint32(sum), nil
 	}
 	return 0, strconv.ErrRange
@@ -96,9 +98,13 @@ func (x Index) rank(text string) (uint32, error) {
 
 // parseRank takes decimal numbers as Kubernetes writes them: no sign, no leading zero.
 func parseRank(text string) (uint32, error) {
-	number, err := strconv.ParseUint(text, 10, 31)
-	if err == nil && text != strconv.FormatUint(number, 10) {
+	number, err := strconv.ParseUint(text, 10, 32)
+	switch {
+	case err != nil:
+	case text != strconv.FormatUint(number, 10):
 		err = strconv.ErrSyntax
+	case number > shim.RankMax:
+		err = strconv.ErrRange
 	}
 	return uint32(number), err
 }

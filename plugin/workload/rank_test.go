@@ -35,6 +35,8 @@ func TestRanks(t *testing.T) {
 		{"negative", []*v1.Pod{indexed(pod("b"), "-1"), indexed(pod("a"), "0")}, []uint32{1, 0}, `"-1"`},
 		{"leading zero", []*v1.Pod{indexed(pod("b"), "01"), indexed(pod("a"), "0")}, []uint32{1, 0}, `"01"`},
 		{"too large", []*v1.Pod{indexed(pod("b"), "4294967296"), indexed(pod("a"), "0")}, []uint32{1, 0}, `"4294967296"`},
+		{"the largest", []*v1.Pod{indexed(pod("b"), "1000000"), indexed(pod("a"), "0")}, []uint32{1000000, 0}, ""},
+		{"one more", []*v1.Pod{indexed(pod("b"), "1000001"), indexed(pod("a"), "0")}, []uint32{1, 0}, `"1000001"`},
 		{"a long one is cut", []*v1.Pod{indexed(pod("a"), strings.Repeat("9", 100))}, []uint32{0}, "…"},
 		{"the same twice", []*v1.Pod{indexed(pod("b"), "0"), indexed(pod("a"), "0")}, []uint32{1, 0}, "both have"},
 		{"some without", []*v1.Pod{indexed(pod("b"), "0"), pod("a")}, []uint32{1, 0}, "pod a has no"},

@@ -105,6 +105,8 @@ type Reader struct {
 	counter
 	owners *Owners
 	claims *Claims
+
+	nativeTaken bool // upstream forms native groups itself
 }
 
 // NewReader counts the named resources as GPUs, and finds owners and claims in the stores.
@@ -115,6 +117,14 @@ func NewReader(resources []string, owners *Owners, claims *Claims) *Reader {
 	}
 	return r
 }
+
+// LeaveNativeGroups says that upstream's own gang scheduling is on. It takes a native group through one cycle of its own, in which
+// all members must be in the queue, and we hold all but the lead back until they are planned: such a group would wait for ever,
+// so its pods with GPUs are refused instead.
+func (r *Reader) LeaveNativeGroups() { r.nativeTaken = true }
+
+const problemNative = "spec.schedulingGroup: this scheduler runs with the feature gate GenericWorkload, under which upstream forms the group and nobody " +
+	"chooses its GPUs; turn the gate off in the scheduler, or use label %s with a PodGroup of scheduling.x-k8s.io"
 
 func has[K comparable, V any](values map[K]V, key K) bool {
 	_, found := values[key]

@@ -49,12 +49,18 @@ func TestPodsWithoutGPUsAreBatched(t *testing.T) {
   - name: PodTopologySpread
     args: {defaultingType: List, defaultConstraints: []}
 `)
-	lab.Deploy(t, lab.Namespace(t), 200, harness.PodSpec("batching-scheduler", 0))
-	used := hintsUsed(t, port)
-	t.Logf("upstream's batching used %d hints for 200 equal pods", used)
-	if used < 100 {
-		t.Errorf("upstream's batching used %d hints for 200 equal pods, want most of them", used)
+	// Upstream drops a hint after half a second: on a busy machine pods may come too slowly, so there are three tries.
+	used := 0
+	for range 3 {
+		before := hintsUsed(t, port)
+		lab.Deploy(t, lab.Namespace(t), 200, harness.PodSpec("batching-scheduler", 0))
+		used = hintsUsed(t, port) - before
+		t.Logf("upstream's batching used %d hints for 200 equal pods", used)
+		if used >= 100 {
+			return
+		}
 	}
+	t.Errorf("upstream's batching used %d hints for 200 equal pods, want most of them", used)
 }
 
 var hintUsed = regexp.MustCompile(`(?m)^scheduler_batch_attempts_total\{profile="batching-scheduler",result="hint_used"\} ([0-9.e+]+)$`)

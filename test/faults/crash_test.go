@@ -49,7 +49,7 @@ func makeGroup(t *testing.T, _ *harness.Scheduler) {
 
 var crashes = []crash{
 	{point: "planned"}, {point: "reserved"}, {point: "permitted"},
-	{point: "lock-first"}, {point: "lock-half"}, {point: "lock-last"},
+	{point: "gang-locked"}, {point: "lock-first"}, {point: "lock-half"}, {point: "lock-last"},
 	{point: "bind-first"}, {point: "bind-half"}, {point: "bind-last-but-one"}, {point: "bind-last"},
 	{point: "status-write", provoke: makeGroup}, {point: "unreserve", refused: 0.8}, {point: "lease-lost", provoke: loseLease, ends: true},
 }

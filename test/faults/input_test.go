@@ -112,7 +112,7 @@ func held(t *testing.T, point string, submit func()) {
 
 // A pod that is deleted between two steps and comes back under the same name: the gang becomes whole with the new one.
 func TestPodDeletedBetweenSteps(t *testing.T) {
-	for _, point := range either([]string{"reserved", "bind-half"}, []string{"planned", "reserved", "permitted", "lock-half", "bind-first", "bind-half", "bind-last-but-one"}) {
+	for _, point := range either([]string{"reserved", "bind-half"}, []string{"planned", "reserved", "permitted", "gang-locked", "lock-half", "bind-first", "bind-half", "bind-last-but-one"}) {
 		t.Run(point, func(t *testing.T) {
 			ns := lab.Namespace(t)
 			j := watch(t)

@@ -65,7 +65,7 @@ func (p *pair) leader(except int) int {
 }
 
 // The leader is paused in the middle of a burst, the other one takes over, the old one wakes up and believes for a moment
-// that it still leads: no GPU is booked twice. A full run is ten rounds; make proof runs it with five seeds.
+// that it still leads: no GPU is booked twice, and no gang is split between the two. A full run is ten rounds; make proof runs it with five seeds.
 func TestTwoLeaders(t *testing.T) {
 	random := seeded(t)
 	pause := either(8*time.Second, 20*time.Second)
@@ -77,7 +77,7 @@ func TestTwoLeaders(t *testing.T) {
 		for range gangs {
 			g := randomGang(random, number)
 			number++
-			j.Expect(judge.Gang{ID: ns + "/" + g.Name, Size: int(g.Pods), Anywhere: true})
+			j.Expect(judge.Gang{ID: ns + "/" + g.Name, Size: int(g.Pods), Required: true})
 			lab.Submit(t, ns, g)
 		}
 	}
@@ -89,7 +89,8 @@ func TestTwoLeaders(t *testing.T) {
 		if err := both.schedulers[old].Pause(); err != nil {
 			t.Fatal(err)
 		}
-		j.Resume() // whatever is half-bound now is another's to finish
+		time.Sleep(time.Second) // what it has sent may still arrive
+		j.Resume()              // whatever is half-bound now is another's to finish
 		burst(6)
 		time.Sleep(pause)
 		both.leader(old)

@@ -44,13 +44,13 @@ func Main(m *testing.M, use func(*Lab)) { exit(m, usual, false, use) }
 
 // MainWith is Main for another cluster, with more flags of `lab up`.
 func MainWith(m *testing.M, cluster string, flags []string, use func(*Lab)) {
-	exit(m, func() (*Lab, error) { return up(strconv.Itoa(os.Getpid()), cluster, flags...) }, false, use)
+	exit(m, func() (*Lab, error) { return up(strconv.Itoa(os.Getpid()), "--cluster", cluster, flags...) }, false, use)
 }
 
 // MainAlone is Main for tests that bring their own schedulers: the lab's own is paused.
 func MainAlone(m *testing.M, use func(*Lab)) { exit(m, usual, true, use) }
 
-func usual() (*Lab, error) { return up(strconv.Itoa(os.Getpid()), ClusterLine) }
+func usual() (*Lab, error) { return up(strconv.Itoa(os.Getpid()), "--cluster", ClusterLine) }
 
 func exit(m *testing.M, start func() (*Lab, error), alone bool, use func(*Lab)) {
 	code, err := run(m, start, alone, use)
@@ -81,7 +81,18 @@ func run(m *testing.M, start func() (*Lab, error), alone bool, use func(*Lab)) (
 // Start gives a test a lab of its own with another cluster, until the test ends. Its own scheduler is paused.
 func Start(t testing.TB, cluster string) *Lab {
 	t.Helper()
-	lab, err := up(fmt.Sprintf("%d-%s", os.Getpid(), t.Name()), cluster)
+	return start(t, "--cluster", cluster)
+}
+
+// StartFabric is Start with a cluster that a fabric file describes.
+func StartFabric(t testing.TB, file string) *Lab {
+	t.Helper()
+	return start(t, "--fabric", file)
+}
+
+func start(t testing.TB, how, cluster string) *Lab {
+	t.Helper()
+	lab, err := up(fmt.Sprintf("%d-%s", os.Getpid(), t.Name()), how, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +105,13 @@ func Start(t testing.TB, cluster string) *Lab {
 	return lab
 }
 
-func up(name, cluster string, flags ...string) (*Lab, error) {
+func up(name, how, cluster string, flags ...string) (*Lab, error) {
 	root, err := filepath.Abs("../..") // of test/PACKAGE, where go test runs us
 	if err != nil {
 		return nil, err
 	}
 	lab := &Lab{Root: root, Dir: filepath.Join(root, "build", "labs", name)}
-	flags = append([]string{"--cluster", cluster, "--with-parent", strconv.Itoa(os.Getpid())}, flags...)
+	flags = append([]string{how, cluster, "--with-parent", strconv.Itoa(os.Getpid())}, flags...)
 	if out, err := lab.command("up", flags...).CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("lab up: %w\n%s", err, out), os.RemoveAll(lab.Dir))
 	}

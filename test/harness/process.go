@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -40,7 +41,8 @@ type Setup struct {
 	Lease      string // of leader election, whose times are short; "": none
 	Failpoints string // for bin/scheduler-faults
 	Flags      []string
-	NoLocks    bool // device locks are off
+	NoLocks    bool   // device locks are off
+	Record     string // file for a recording of all calls to the engine; "": none
 }
 
 // Run starts a scheduler and returns when it is healthy or, with failpoints, has died; the test's end ends it.
@@ -58,7 +60,10 @@ func (l *Lab) Run(t testing.TB, setup Setup) *Scheduler {
 	if setup.Failpoints != "" {
 		env = append(env, "FROND_FAILPOINTS="+setup.Failpoints)
 	}
-	scheduler := l.launch(t, program, path, setup.Flags, env...)
+	if setup.Record != "" {
+		env = append(env, "FROND_RECORD="+setup.Record)
+	}
+	scheduler := l.launch(t, program, path, setup.Flags, setup.Failpoints != "", env...)
 	scheduler.Lease = setup.Lease
 	return scheduler
 }
@@ -155,7 +160,7 @@ func (l *Lab) SchedulerToken() (string, error) {
 	return "", errors.New("the scheduler's account has no token")
 }
 
-func (l *Lab) launch(t testing.TB, program, config string, flags []string, env ...string) *Scheduler {
+func (l *Lab) launch(t testing.TB, program, config string, flags []string, mayDie bool, env ...string) *Scheduler {
 	t.Helper()
 	port, err := freePort()
 	if err != nil {
@@ -163,7 +168,8 @@ func (l *Lab) launch(t testing.TB, program, config string, flags []string, env .
 	}
 	s := &Scheduler{Port: port, output: &output{}, gone: make(chan struct{})}
 	s.command = exec.Command(l.Program(program), "--config", config, "--bind-address", "127.0.0.1",
-		"--secure-port", strconv.Itoa(port), "--authentication-kubeconfig", l.Kubeconfig(), "--authorization-kubeconfig", l.Kubeconfig())
+		"--secure-port", strconv.Itoa(port), "--authentication-kubeconfig", l.Kubeconfig(), "--authorization-kubeconfig", l.Kubeconfig(),
+		"--feature-gates=NominatedNodeNameForExpectation=false") // as manifests/scheduler/deployment.yaml has it
 	s.command.Args = append(s.command.Args, flags...)
 	s.command.Env = append(os.Environ(), env...)
 	s.command.Stdout, s.command.Stderr = s.output, s.output
@@ -183,7 +189,7 @@ func (l *Lab) launch(t testing.TB, program, config string, flags []string, env .
 	})
 	Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		if s.Ended() {
-			if env != nil {
+			if mayDie {
 				return nil
 			}
 			t.Fatalf("%s ended: %s\n%s", program, s.command.ProcessState, Tail(s.output.Bytes()))
@@ -292,6 +298,25 @@ func (s *Scheduler) CPU() (time.Duration, error) {
 		ticks += time.Duration(n)
 	}
 	return ticks * time.Second / ticksPerSecond, nil
+}
+
+var sentRequests = regexp.MustCompile(`(?m)^rest_client_requests_total\{.*\} (\S+)$`)
+
+// Requests is how many it has sent to the API server, as it counts them itself.
+func (s *Scheduler) Requests(ctx context.Context, l *Lab) (float64, error) {
+	text, err := l.Scrape(ctx, s.Port, "/metrics")
+	if err != nil {
+		return 0, fmt.Errorf("count the scheduler's requests: %w", err)
+	}
+	sum := 0.0
+	for _, line := range sentRequests.FindAllSubmatch(text, -1) {
+		count, err := strconv.ParseFloat(string(line[1]), 64)
+		if err != nil {
+			return 0, fmt.Errorf("count the scheduler's requests: %w", err)
+		}
+		sum += count
+	}
+	return sum, nil
 }
 
 // output keeps what a program writes while others read it.

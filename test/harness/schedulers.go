@@ -55,7 +55,7 @@ func (l *Lab) StartScheduler(t testing.TB, profiles string) int {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return l.launch(t, "scheduler", path, nil).Port
+	return l.launch(t, "scheduler", path, nil, false).Port
 }
 
 // Scrape reads from a scheduler's own port with the lab's admin certificate; its serving certificate is self-signed.

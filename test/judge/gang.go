@@ -118,7 +118,7 @@ func (r *replay) checkWhole(g *gang, bound []*pod, now time.Time) {
 	ranked := r.checkRanks(g, bound, true)
 	// Where a pod was that has ended binds the others to nothing. In a real gang nobody ends before all have begun; a pod of
 	// the lab ends after its time.
-	if !g.Anywhere && !slices.ContainsFunc(bound, func(p *pod) bool { return p.Over }) {
+	if !slices.ContainsFunc(bound, func(p *pod) bool { return p.Over }) {
 		if ranked != nil {
 			r.checkRing(g, ranked)
 		}

@@ -33,7 +33,6 @@ type Gang struct {
 	Fate      Fate
 	Within    time.Duration // from the last pod's creation to the last binding; 0: any time before the verdict
 	Required  bool          // the rule of spec 3.3 holds
-	Anywhere  bool          // two schedulers may place it by halves: neither ring nor rule is asked for
 	Spread    bool          // placement-strategy distributed: the rule counts one node for a member
 }
 

@@ -258,7 +258,6 @@ func TestVerdicts(t *testing.T) {
 			s.finish("ns/a-0")
 			s.bind("ns/a-1", 5, 0)
 		}, "", ""},
-		{"one that two schedulers placed by halves", []Gang{{ID: "ns/a", Size: 4, Required: true, Anywhere: true}}, Rules{}, func(s *story) { s.gang("a", 1, 9, 2, 10) }, "", ""},
 		{"two spines for what fits one", []Gang{four}, Rules{}, func(s *story) { s.gang("a", 5, 6, 7, 8) }, RuleBroken, "under 2 spines"},
 		{"two nodes for what fits one", []Gang{two}, Rules{}, func(s *story) {
 			s.create("a", 0, 4)

@@ -133,7 +133,9 @@ static cJSON *fabric_tree(const struct fabric *fabric)
 		cJSON_Delete(models);
 	cJSON *exceptions = cJSON_CreateArray();
 	for (int n = 0; n < fabric->node_count; n++) {
-		cJSON *entry = node_exception(fabric, &fabric->nodes[n]);
+		cJSON *entry = NULL;
+		if (!fabric->leaves[fabric->nodes[n].leaf].loose) /* the file does not know it */
+			entry = node_exception(fabric, &fabric->nodes[n]);
 		if (entry)
 			cJSON_AddItemToArray(exceptions, entry);
 	}

@@ -15,6 +15,7 @@
 
 enum {
 	SPINES_MAX = 4,
+	LOOSE_MAX = 2, /* nodes without a leaf */
 	LEAVES_PER_SPINE_MAX = 4,
 	LEAVES_MAX = SPINES_MAX * LEAVES_PER_SPINE_MAX,
 	NODES_PER_LEAF_MAX = 4,
@@ -70,11 +71,12 @@ struct leaf {
 	char name[NAME_SIZE];
 	int spine;
 	int uplink_gbps; /* 0: unlimited */
+	bool loose;      /* no leaf: a node that has none, by itself, under a spine that the fabric does not count */
 };
 
 struct fabric {
 	int spine_count, leaf_count, node_count, model_count;
-	char spine_names[SPINES_MAX][NAME_SIZE];
+	char spine_names[SPINES_MAX + LOOSE_MAX][NAME_SIZE]; /* the latter are empty */
 	struct leaf leaves[LEAVES_MAX];
 	struct node nodes[NODES_MAX];
 	struct model models[MODELS_MAX];

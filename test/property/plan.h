@@ -93,7 +93,8 @@ static void count_leaf(const struct gang *gang, const struct state *state, const
 
 	memset(tally, 0, sizeof *tally);
 	for (int n = 0; n < fabric->node_count; n++) {
-		int taken = 0, free = mask_count(free_mask(fabric, state, n));
+		int taken = 0, free = free_count(fabric, state, n);
+		int used = mask_count(state->held[n]) + state->counted[n];
 		if (fabric->nodes[n].leaf != leaf)
 			continue;
 		for (int rank = 0; rank < gang->members; rank++) {
@@ -103,22 +104,29 @@ static void count_leaf(const struct gang *gang, const struct state *state, const
 		}
 		tally->total += fabric->nodes[n].gpus;
 		tally->free += free;
-		tally->held += mask_count(state->held[n]);
+		tally->held += used < fabric->nodes[n].gpus ? used : fabric->nodes[n].gpus;
 		tally->taken += taken;
-		tally->nodes_opened += state->held[n] == 0 && taken > 0 && free > taken;
+		tally->nodes_opened += used == 0 && taken > 0 && free > taken;
 	}
 }
 
-/* The default weights: resourceAvailability 0.40, topologyAlignment 0.30, domainUtilization 0.20, and
- * historicalPerformance 0.10, which is unknown here and counts 1. */
-static int leaf_score(const struct job *job, const struct tally_gpus *tally)
+/* History is unknown here and counts 1, what has no data 0. */
+static int leaf_score(const struct gang *gang, const struct tally_gpus *tally)
 {
-	int available = 10000 * tally->free / tally->total;
-	int aligned = 10000 * tally->taken / tally->free;
-	int utilized = 10000 * tally->held / tally->total;
-	if (job->strategy == STRATEGY_DISTRIBUTED)
-		utilized = available;
-	return (400 * available + 300 * aligned + 200 * utilized + 100 * 10000) / 1000;
+	static const int usual[TERMS] = {400, 300, 200, 100, 0};
+	const int *weights = gang->bounds ? gang->bounds->weights : usual;
+	int terms[TERMS] = {[AVAILABILITY] = 10000 * tally->free / tally->total,
+			    [ALIGNMENT] = 10000 * tally->taken / tally->free,
+			    [UTILIZATION] = 10000 * tally->held / tally->total,
+			    [HISTORY] = 10000},
+	    sum = 0, all = 0;
+	if (gang->job->strategy == STRATEGY_DISTRIBUTED)
+		terms[UTILIZATION] = terms[AVAILABILITY];
+	for (int t = 0; t < TERMS; t++) {
+		sum += weights[t] * terms[t];
+		all += weights[t];
+	}
+	return sum / all;
 }
 
 static void key_steps5and6(const struct gang *gang, const struct state *state, const struct placement *placement,
@@ -134,7 +142,7 @@ static void key_steps5and6(const struct gang *gang, const struct state *state, c
 		count_leaf(gang, state, placement, l, &tally);
 		if (tally.members == 0)
 			continue;
-		key->step5 -= tally.members * leaf_score(gang->job, &tally);
+		key->step5 -= tally.members * leaf_score(gang, &tally);
 		key->step6[0] += tally.held == 0 && tally.free > tally.taken;
 		key->step6[1] += tally.nodes_opened;
 		key->step6[2] += tally.held == 0;
@@ -350,7 +358,7 @@ static void fill_leaf(const struct search *search, const struct candidate *candi
 			if (!possible)
 				continue;
 			int bottleneck = bottleneck_of(gang, n, search->room.sets[n][taken[n]]);
-			int kept = mask_count(free_mask(fabric, search->state, n)) - (taken[n] + 1) * size;
+			int kept = free_count(fabric, search->state, n) - (taken[n] + 1) * size;
 			if (best < 0 || bottleneck > best_bottleneck ||
 			    (bottleneck == best_bottleneck && kept < best_left)) {
 				best = n;
@@ -498,7 +506,7 @@ static bool leaf_offers(const struct gang *gang, const struct state *state, cons
 
 	for (int n = 0; n < fabric->node_count; n++) {
 		struct plan plan;
-		int free = mask_count(free_mask(fabric, state, n)); /* all take the same of it */
+		int free = free_count(fabric, state, n); /* all take the same of it */
 		if (fabric->nodes[n].leaf != leaf ||
 		    !span_plan(gang, state, rule, allowed & (1u << n), MEMBERS_MAX, &plan))
 			continue;

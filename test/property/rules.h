@@ -47,12 +47,16 @@ struct world { /* a fabric, and what was found out about its machines */
 
 struct state { /* of the day */
 	unsigned held[NODES_MAX], sick[NODES_MAX];
+	int counted[NODES_MAX]; /* GPUs of pods that do not say which ones they hold */
 	bool closed[NODES_MAX]; /* cordoned or failed */
 };
+
+enum { AVAILABILITY, ALIGNMENT, UTILIZATION, HISTORY, NO_DATA, TERMS };
 
 struct bounds {                                    /* what a host may add; frond-sim has no words for it */
 	int ever[NODES_MAX], today[NODES_MAX];     /* members on a node: by capacity, and beside those that stay */
 	int max_nodes_per_leaf, max_gpus_per_leaf; /* 0: no cap */
+	int weights[TERMS];                        /* thousandths */
 };
 
 struct gang {
@@ -73,7 +77,7 @@ static void world_open(struct world *world, const struct fabric *fabric)
 
 static struct state state_of_day(const struct fabric *fabric)
 {
-	struct state state = {{0}, {0}, {0}};
+	struct state state = {{0}, {0}, {0}, {0}};
 	for (int n = 0; n < fabric->node_count; n++) {
 		state.held[n] = fabric->nodes[n].used_mask;
 		state.sick[n] = fabric->nodes[n].unhealthy_mask;
@@ -85,6 +89,13 @@ static struct state state_of_day(const struct fabric *fabric)
 static unsigned free_mask(const struct fabric *fabric, const struct state *state, int n)
 {
 	return node_all(&fabric->nodes[n]) & ~state->held[n] & ~state->sick[n];
+}
+
+/* How many of them may be handed out. */
+static int free_count(const struct fabric *fabric, const struct state *state, int n)
+{
+	int free = mask_count(free_mask(fabric, state, n)) - state->counted[n];
+	return free > 0 ? free : 0;
 }
 
 static struct gang gang_of(struct world *world, const struct job *job, int members)
@@ -132,10 +143,10 @@ static int max_nodes_per_leaf(const struct gang *gang)
 	return gang->bounds && gang->bounds->max_nodes_per_leaf > 0 ? gang->bounds->max_nodes_per_leaf : NODES_MAX;
 }
 
-static int max_gpus_per_leaf(const struct gang *gang)
+static int max_gpus_per_leaf(const struct gang *gang, int leaf)
 {
-	return gang->bounds && gang->bounds->max_gpus_per_leaf > 0 ? gang->bounds->max_gpus_per_leaf
-								   : MEMBERS_MAX * GPUS_MAX;
+	bool capped = gang->bounds && gang->bounds->max_gpus_per_leaf > 0 && !gang->world->fabric->leaves[leaf].loose;
+	return capped ? gang->bounds->max_gpus_per_leaf : MEMBERS_MAX * GPUS_MAX;
 }
 
 struct share { /* of a leaf, that members which stay have */
@@ -195,9 +206,10 @@ static void room_measure(const struct gang *gang, const struct state *state, str
 			continue;
 		unsigned free = state ? free_mask(fabric, state, n) : node_all(&fabric->nodes[n]);
 		unsigned held = state ? state->held[n] : 0, set;
-		int most = node_bound(gang, state != NULL, n);
-		if (most > max_gpus_per_leaf(gang) / size)
-			most = max_gpus_per_leaf(gang) / size;
+		int most = node_bound(gang, state != NULL, n), cap = max_gpus_per_leaf(gang, fabric->nodes[n].leaf);
+		if (state && free_count(fabric, state, n) < cap)
+			cap = free_count(fabric, state, n);
+		most = most < cap / size ? most : cap / size;
 		while (room->places[n] < most && (set = choose_on(gang, n, free, held, size)) != 0) {
 			room->sets[n][room->places[n]++] = set;
 			free &= ~set;
@@ -210,6 +222,7 @@ static void room_measure(const struct gang *gang, const struct state *state, str
 
 struct facts {
 	int spines, leaves, runs, nodes;
+	int loose; /* of them, for nodes without a leaf */
 	int fullest_node, fullest_leaf;
 	bool spines_adjacent;
 	bool links_admit; /* a gang inside one leaf crosses no leaf link */
@@ -236,7 +249,8 @@ static struct facts facts_of_leaves(const struct fabric *fabric, const struct jo
 		facts.leaves++;
 		facts.spines += spine != last_spine;
 		facts.runs += last_leaf != l - 1 || spine != last_spine;
-		if (last_leaf >= 0 && spine > last_spine + 1)
+		facts.loose += fabric->leaves[l].loose;
+		if ((last_leaf >= 0 && spine > last_spine + 1) || fabric->leaves[l].loose)
 			facts.spines_adjacent = false;
 		if (in_leaf[l] > facts.fullest_leaf)
 			facts.fullest_leaf = in_leaf[l];
@@ -286,9 +300,9 @@ static bool rule_is_met(const struct rule *rule, const struct facts *facts)
 		return facts->one_domain;
 	case RULE_SAME_LEAF:
 	case RULE_COMPLETE_LEAF:
-		return facts->leaves == 1;
+		return facts->leaves == 1 && facts->loose == 0;
 	case RULE_ADJACENT_LEAVES:
-		return facts->spines == 1 && facts->runs == 1 && facts->leaves <= rule->limit;
+		return facts->spines == 1 && facts->runs == 1 && facts->leaves <= rule->limit && facts->loose == 0;
 	case RULE_ADJACENT_SPINES:
 		return facts->spines <= rule->limit && facts->spines_adjacent && facts->runs == facts->spines;
 	default:
@@ -384,7 +398,7 @@ static int most_in_leaf(const struct gang *gang, const int *places, unsigned all
 	for (int room = GPUS_MAX; room > 0; room--)
 		for (; left > 0 && rooms[room] > 0; rooms[room]--, left--)
 			most += room;
-	int gpus = max_gpus_per_leaf(gang) - pinned.gpus;
+	int gpus = max_gpus_per_leaf(gang, leaf) - pinned.gpus;
 	return gpus <= 0 ? 0 : most < gpus / size ? most : gpus / size;
 }
 
@@ -437,11 +451,11 @@ static void shapes_visit(void *context, const int *counts)
 		shapes->fewest_nodes = fewest;
 	if (most > shapes->most_nodes)
 		shapes->most_nodes = most;
-	if (facts.runs == 1 && facts.leaves < shapes->fewest_leaves)
+	if (facts.runs == 1 && facts.loose == 0 && facts.leaves < shapes->fewest_leaves)
 		shapes->fewest_leaves = facts.leaves;
 	if (facts.spines_adjacent && facts.runs == facts.spines && facts.spines < shapes->fewest_spines)
 		shapes->fewest_spines = facts.spines;
-	if (facts.leaves == 1 && fewest < whole)
+	if (facts.leaves == 1 && facts.loose == 0 && fewest < whole)
 		shapes->leaf_to_spare = true;
 }
 
@@ -531,12 +545,13 @@ static bool first_fit(const struct gang *gang, const struct state *state, unsign
 {
 	const struct fabric *fabric = gang->world->fabric;
 	unsigned free[NODES_MAX], held[NODES_MAX], leaves = 0;
-	int on_node[NODES_MAX] = {0}, placed[NODES_MAX] = {0};
+	int on_node[NODES_MAX] = {0}, placed[NODES_MAX] = {0}, left[NODES_MAX];
 	struct share in_leaf[LEAVES_MAX];
 
 	for (int n = 0; n < fabric->node_count; n++) {
 		free[n] = state ? free_mask(fabric, state, n) : node_all(&fabric->nodes[n]);
 		held[n] = state ? state->held[n] : 0;
+		left[n] = state ? free_count(fabric, state, n) : fabric->nodes[n].gpus;
 		leaves |= span & (1u << n) ? 1u << fabric->nodes[n].leaf : 0;
 	}
 	for (int l = 0; l < fabric->leaf_count; l++)
@@ -556,8 +571,8 @@ static bool first_fit(const struct gang *gang, const struct state *state, unsign
 				struct share *share = &in_leaf[fabric->nodes[n].leaf];
 				if (!(span & (1u << n)) || slow || on_node[n] >= per_node ||
 				    !node_admits(&fabric->nodes[n], gang->job) || (state && state->closed[n]) ||
-				    placed[n] >= node_bound(gang, state != NULL, n) ||
-				    share->gpus + size > max_gpus_per_leaf(gang) ||
+				    placed[n] >= node_bound(gang, state != NULL, n) || left[n] < size ||
+				    share->gpus + size > max_gpus_per_leaf(gang, fabric->nodes[n].leaf) ||
 				    (on_node[n] == 0 && share->nodes >= max_nodes_per_leaf(gang)))
 					continue;
 				unsigned set = choose_on(gang, n, free[n], held[n], size);
@@ -565,6 +580,7 @@ static bool first_fit(const struct gang *gang, const struct state *state, unsign
 					continue;
 				free[n] &= ~set;
 				held[n] |= set;
+				left[n] -= size;
 				share->gpus += size;
 				share->nodes += on_node[n] == 0;
 				on_node[n]++;
@@ -602,7 +618,7 @@ static int spans_list(const struct fabric *fabric, unsigned *spans)
 	int count = 0;
 	for (int first = 0; first < fabric->leaf_count; first++)
 		for (int last = first; last < fabric->leaf_count; last++)
-			if (fabric->leaves[first].spine == fabric->leaves[last].spine)
+			if (fabric->leaves[first].spine == fabric->leaves[last].spine && !fabric->leaves[first].loose)
 				spans[count++] = span_of_leaves(fabric, first, last);
 	for (int first = 0; first < fabric->spine_count; first++)
 		for (int last = first + 1; last < fabric->spine_count; last++) {
@@ -633,7 +649,7 @@ static struct rule rule_of_mixed(const struct gang *all)
 			if (!facts.links_admit)
 				continue;
 			found = true;
-			if (facts.runs == 1 && facts.leaves < shapes.fewest_leaves)
+			if (facts.runs == 1 && facts.loose == 0 && facts.leaves < shapes.fewest_leaves)
 				shapes.fewest_leaves = facts.leaves;
 			if (facts.spines_adjacent && facts.runs == facts.spines && facts.spines < shapes.fewest_spines)
 				shapes.fewest_spines = facts.spines;

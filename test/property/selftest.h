@@ -31,8 +31,9 @@ enum { HAND_BOX = 1, HAND_SMALL_NODES = 6 };
  */
 static void hand_fabric(bool small, struct fabric *fabric)
 {
-	static const struct leaf leaves[] = {{"leaf-10", 0, 0}, {"leaf-2", 0, 0}, {"leaf-3", 0, 0},
-					     {"leaf-4", 1, 0},  {"leaf-5", 2, 0}, {"leaf-6", 2, 0}};
+	static const struct leaf leaves[] = {{"leaf-10", 0, 0, false}, {"leaf-2", 0, 0, false},
+					     {"leaf-3", 0, 0, false},  {"leaf-4", 1, 0, false},
+					     {"leaf-5", 2, 0, false},  {"leaf-6", 2, 0, false}};
 	static const char *const nodes[] = {"a1", "a2", "a3", "b1", "b2", "c1", "d1", "d2", "e1", "f1"};
 	static const int box[4][4] = {{0, 50, 25, 0}, {50, 0, 0, 25}, {25, 0, 0, 50}, {0, 25, 50, 0}};
 

@@ -5,47 +5,50 @@
 # build/fuzz/findings. Last line: N passed, N failed (targets).
 #
 # fuzz.sh --keep [TARGET…] picks the few inputs that reach most of what all reach, as the new test/fuzz/corpus/TARGET.
+# fuzz.sh --build builds all targets and no more.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 out=build/fuzz
-usage="usage: fuzz.sh SECONDS [TARGET…] | --keep [TARGET…]"
+usage="usage: fuzz.sh SECONDS [TARGET…] | --keep [TARGET…] | --build"
 input_bytes_max=4096 # also what a kept input may have
 kept_max=60
 rss_mb=2048
 
 what=${1:?$usage}
 shift
-[[ $what =~ ^[0-9]+$ || $what = --keep ]] || { echo "$usage" >&2; exit 2; }
+[[ $what =~ ^[0-9]+$ || $what = --keep || $what = --build ]] || { echo "$usage" >&2; exit 2; }
+all=()
+for source in test/fuzz/fuzz_*.c; do
+	target=${source#test/fuzz/fuzz_}
+	all+=("${target%.c}")
+done
 targets=("$@")
-if [ ${#targets[@]} = 0 ]; then
-	for source in test/fuzz/fuzz_*.c; do
-		target=${source#test/fuzz/fuzz_}
-		targets+=("${target%.c}")
-	done
-fi
+[ ${#targets[@]} != 0 ] || targets=("${all[@]}")
 mkdir -p $out/findings $out/bin
 
 flags=(-std=c11 -g -O1 -fno-omit-frame-pointer -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L
 	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
 
-# Objects are compiled again when any source or header is newer: the whole takes seconds.
+# All targets, when any source or header is newer: the whole takes seconds. From an archive, so that a target has in it
+# what it reaches: one that did not change under a change of the rest stays the same to the byte.
 build() {
 	local source object newest nvml
 	make --no-print-directory fakes || return
 	nvml=$(make --no-print-directory --eval 'print-nvml:;@echo $(NVML)' print-nvml) || return
 	newest=$(find csrc test/fuzz -name '*.[ch]' -printf '%T@\n' | sort -n | tail -1)
-	[ "$(cat $out/built 2>/dev/null)" = "$newest ${targets[*]}" ] && return
+	[ "$(cat $out/built 2>/dev/null)" = "$newest ${all[*]}" ] && return
 	rm -rf $out/obj
 	for source in csrc/core/*.c csrc/text/*.c csrc/sim/jobs.c csrc/sim/replay.c csrc/probe/*.c; do
 		object=$out/obj/${source%.c}.o
 		mkdir -p "$(dirname "$object")"
 		clang "${flags[@]}" -isystem "$nvml" -c "$source" -o "$object" || return
 	done
-	for target in "${targets[@]}"; do
-		clang "${flags[@]}" -fsanitize=fuzzer "test/fuzz/fuzz_$target.c" $(find $out/obj -name '*.o') \
+	find $out/obj -name '*.o' -print0 | sort -z | xargs -0 ar rcsD $out/obj/all.a || return
+	for target in "${all[@]}"; do
+		clang "${flags[@]}" -fsanitize=fuzzer "test/fuzz/fuzz_$target.c" $out/obj/all.a \
 			-o "$out/bin/$target" -lcjson -lyaml -lhwloc || return
 	done
-	echo "$newest ${targets[*]}" >$out/built
+	echo "$newest ${all[*]}" >$out/built
 }
 
 # fuzz TARGET — false when it found something.
@@ -110,7 +113,9 @@ if ! build >$out/build.log 2>&1; then
 	echo "0 passed, 1 failed"
 	exit 1
 fi
-if [ "$what" = --keep ]; then
+if [ "$what" = --build ]; then
+	passed=${#all[@]}
+elif [ "$what" = --keep ]; then
 	for target in "${targets[@]}"; do
 		printf '%s: ' "$target"
 		keep "$target" && passed=$((passed + 1)) || failed=$((failed + 1))

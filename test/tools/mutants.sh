@@ -13,6 +13,7 @@ count=${1:-200}
 jobs=${JOBS:-2}
 percent_min=90
 model_steps=3000
+cheap_ms=300
 place_steps=2500 # what is mutated plans; test_place_best asks the oracle's judge without a process for each question
 oracle_verbs=(plan recover defrag)
 home=$PWD out=$PWD/build/mutants
@@ -54,6 +55,7 @@ suite() {
 	local count=300
 	case $1 in
 	sim) "$tree/test/sim/run.sh" "$out/bin/frond-sim" ;;
+	*-first) FROND_PLACE_STEPS=120 "$out/bin/${1%-first}" ;; # what is most wrong is found in a moment
 	oracle-*) "$out/bin/oracle" --sim "$out/bin/frond-sim" --verb "${1#oracle-}" --count $count --seed 1 ;;
 	*) "$out/bin/$1" ;;
 	esac
@@ -81,12 +83,14 @@ reach() {
 }
 
 # Only suites that reach the core count. On the sources as they are each passes; how much time of the processor it takes
-# gives the order, and how much a mutant has: a busy machine must not look like a test that noticed something.
+# gives the order among those of one turn, and how much a mutant has: a busy machine must not look like a test that noticed
+# something. The judge of plans notices most: a little of it comes first, and all of it before the other long ones.
 measure() {
-	local name ms program TIMEFORMAT='%U %S'
+	local name ms program turn TIMEFORMAT='%U %S'
 	: >"$out/suites.unsorted"
 	export LD_LIBRARY_PATH=$out/lib
-	for name in $(cd "$tree/test/unit" && grep -lE '"(cluster\.h|core/)' test_*.c) sim "${oracle_verbs[@]/#/oracle-}"; do
+	for name in $(cd "$tree/test/unit" && grep -lE '"(cluster\.h|core/)' test_*.c) test_place_best-first sim \
+		"${oracle_verbs[@]/#/oracle-}"; do
 		name=${name%.c}
 		if ! { time suite "$name" >"$out/base.log" 2>&1; } 2>"$out/base.time"; then
 			tail -n 5 "$out/base.log"
@@ -94,11 +98,16 @@ measure() {
 			return 1
 		fi
 		ms=$(awk '{printf "%d", ($1 + $2) * 1000}' "$out/base.time")
-		program=$out/bin/$name
+		program=$out/bin/${name%-first}
 		[ -e "$program" ] || program=$out/bin/frond-sim
-		echo "$ms $name$(reach "$program")" >>"$out/suites.unsorted"
+		case $name in
+		*-first) turn=1 ;;
+		test_place_best | test_place_random | test_place_limits | test_gpuset) turn=$((ms < cheap_ms ? 2 : 3)) ;;
+		*) turn=$((ms < cheap_ms ? 2 : 4)) ;;
+		esac
+		echo "$turn $ms $name$(reach "$program")" >>"$out/suites.unsorted"
 	done
-	sort -n "$out/suites.unsorted" >"$out/suites"
+	sort -n -k 1,1 -k 2,2 "$out/suites.unsorted" | cut -d ' ' -f 2- >"$out/suites"
 }
 
 # ---- one mutant ---------------------------------------------------------------------------------------------------------

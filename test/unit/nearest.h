@@ -43,7 +43,7 @@ static void nearest_node(struct nearest *nearest, int members)
 {
 	const struct fabric *fabric = nearest->gang->world->fabric;
 	for (int n = 0; n < fabric->node_count; n++) {
-		int free = nearest->state->closed[n] ? 0 : mask_count(free_mask(fabric, nearest->state, n));
+		int free = nearest->state->closed[n] ? 0 : free_count(fabric, nearest->state, n);
 		if (nearest->ever.places[n] >= members && nearest_offer(nearest, free, 1u << n))
 			snprintf(nearest->place, sizeof nearest->place, "best %s", fabric->nodes[n].name);
 	}
@@ -61,7 +61,7 @@ static void nearest_leaves(struct nearest *nearest, int members, int length)
 	const struct fabric *fabric = nearest->gang->world->fabric;
 	for (int first = 0, last = length - 1; last < fabric->leaf_count; first++, last++) {
 		int room = 0, ever = 0, gap = -1;
-		if (fabric->leaves[first].spine != fabric->leaves[last].spine)
+		if (fabric->leaves[first].spine != fabric->leaves[last].spine || fabric->leaves[first].loose)
 			continue;
 		for (int l = last; l >= first; l--) {
 			bool crossed = length == 1 || !leaf_is_slow(fabric, nearest->gang->job, l);
@@ -131,7 +131,7 @@ static void nearest_gpus(struct nearest *nearest)
 	for (int n = 0; n < gang->world->fabric->node_count; n++)
 		if (node_admits(&gang->world->fabric->nodes[n], gang->job) && node_bound(gang, true, n) > 0 &&
 		    node_bound(gang, false, n) > 0 && !nearest->state->closed[n])
-			nearest->room += mask_count(free_mask(gang->world->fabric, nearest->state, n));
+			nearest->room += free_count(gang->world->fabric, nearest->state, n);
 }
 
 /* Does a node hold fewer members (several sizes: have fewer GPUs) than it could? */
@@ -143,7 +143,7 @@ static bool holds_less(const struct nearest *nearest, int n, bool mixed)
 	if (!mixed)
 		return nearest->now.places[n] < nearest->ever.places[n];
 	return nearest->state->closed[n] ? fabric->nodes[n].gpus > 0
-					 : mask_count(free_mask(fabric, nearest->state, n)) < fabric->nodes[n].gpus;
+					 : free_count(fabric, nearest->state, n) < fabric->nodes[n].gpus;
 }
 
 static int blockers_write(const struct nearest *nearest, bool mixed, char *out, size_t size)
@@ -156,8 +156,9 @@ static int blockers_write(const struct nearest *nearest, bool mixed, char *out, 
 	for (int n = fabric->node_count - 1; n >= 0; n--) {
 		if ((nearest->nodes >> n & 1) == 0 || !holds_less(nearest, n, mixed))
 			continue;
+		bool used = nearest->state->held[n] != 0 || nearest->state->counted[n] > 0;
 		int cause = nearest->state->closed[n]      ? CORDONED
-			    : nearest->state->held[n] != 0 ? IN_USE
+			    : used                         ? IN_USE
 			    : nearest->state->sick[n] != 0 ? UNHEALTHY
 							   : FILTERED;
 		counts[cause]++;
@@ -216,6 +217,44 @@ static void nearest_write(const struct gang *gang, const struct state *state, co
 	if (nearest.gap[0] && nearest.room >= count_missing(gang))
 		at += snprintf(out + at, size - (size_t)at, " but none in %s", nearest.gap);
 	blockers_write(&nearest, mixed, out + at, size - (size_t)at);
+}
+
+/* The beginning of the sentence for a gang that no day could place. */
+static void never_write(const struct gang *gang, char *out, size_t size)
+{
+	struct gang all = gang_of(gang->world, gang->job, gang->members);
+	const struct fabric *fabric = gang->world->fabric;
+	bool mixed = !sizes_equal(gang->job, gang->members), whole = true;
+	int members = count_missing(&all), gpus = 0, sum = 0, most = 0, in_leaf[LEAVES_MAX];
+	struct room room;
+
+	all.bounds = gang->bounds;
+	for (int rank = 0; rank < gang->members; rank++)
+		gpus += gang->job->sizes[rank];
+	for (int n = 0; mixed && n < fabric->node_count; n++)
+		if (node_admits(&fabric->nodes[n], gang->job) && node_bound(gang, false, n) > 0)
+			sum += fabric->nodes[n].gpus;
+	if (mixed) {
+		snprintf(out, size, "never fits: needs %d members with %d GPUs; the cluster could hold %d GPUs at best",
+			 members, gpus, sum);
+		return;
+	}
+	room_measure(&all, NULL, &room);
+	most_per_leaf(&all, room.places, ~0u, in_leaf);
+	for (int l = 0; l < fabric->leaf_count; l++)
+		if (!leaf_is_slow(fabric, gang->job, l))
+			sum += in_leaf[l];
+		else if (in_leaf[l] > most)
+			most = in_leaf[l];
+	for (int n = 0; n < fabric->node_count; n++)
+		whole = whole && room.places[n] <= 1;
+	int size_each = equal_size(gang), at = snprintf(out, size, "never fits: needs %d ", members);
+	if (whole)
+		at += snprintf(out + at, size - (size_t)at, "node%s", members == 1 ? "" : "s");
+	else
+		at += snprintf(out + at, size - (size_t)at, "member%s of %d GPU%s", members == 1 ? "" : "s", size_each,
+			       size_each == 1 ? "" : "s");
+	snprintf(out + at, size - (size_t)at, "; the cluster could hold %d of them at best", sum > most ? sum : most);
 }
 
 #endif

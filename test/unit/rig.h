@@ -98,7 +98,7 @@ static inline void rig_make(uint32_t spines, uint32_t leaves, uint32_t nodes, ui
 	fabric->spine_count = spines;
 	fabric->leaf_count = spines * leaves;
 	for (uint32_t slot = 0; slot < limits.nodes; slot++) {
-		core_node_put(&rig->core, slot, &(struct node){.gpus = (uint8_t)gpus, .topology = (uint16_t)id});
+		core_node_put(&rig->core, slot, &(struct node){.gpus = (uint8_t)gpus, .topology = (uint8_t)id});
 		fabric->order[slot] = fabric->position[slot] = slot;
 		fabric->leaf_of[slot] = slot / nodes;
 		fabric->domain_of[slot] = FROND_NONE;
@@ -138,7 +138,7 @@ static inline void rig_shuffle_fabric(void)
 static inline void node_flags(uint32_t slot, uint32_t flags, uint32_t unhealthy)
 {
 	struct node node = rig->core.nodes[slot];
-	node.flags = (uint8_t)flags;
+	node.flags = flags & NODE_FLAGS;
 	node.unhealthy = (uint16_t)unhealthy;
 	core_node_put(&rig->core, slot, &node);
 }

@@ -24,7 +24,7 @@ static void test_size_of_answers_zero_for_limits_out_of_range(void)
 		{0, 1, 0, 0},
 		{1, 0, 0, 0},
 		{FROND_NODES_MAX + 1, 1, 0, 0},
-		{1, (1u << 24) + 1, 0, 0},
+		{1, FROND_PODS_MAX + 1, 0, 0},
 		{1, 1, 0, 4095}, /* not even the smallest table */
 		{1, 1, 0, (1u << 30) + 1},
 		{1, 1, (1u << 30) + 1, 0},
@@ -34,7 +34,7 @@ static void test_size_of_answers_zero_for_limits_out_of_range(void)
 	struct frond_limits limits = {.nodes = 1, .pods = 1};
 	uint64_t least = abi->size_of(&limits);
 	TEST_ASSERT_NOT_EQUAL(0, least);
-	limits = (struct frond_limits){.nodes = FROND_NODES_MAX, .pods = 1u << 24, .text_bytes = 1u << 30};
+	limits = (struct frond_limits){.nodes = FROND_NODES_MAX, .pods = FROND_PODS_MAX, .text_bytes = 1u << 30};
 	TEST_ASSERT_TRUE(abi->size_of(&limits) > least);
 	limits = (struct frond_limits){.nodes = 1000, .pods = 10000};
 	TEST_ASSERT_TRUE(abi->size_of(&limits) < 32u << 20);
@@ -61,7 +61,7 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	create(FROND_OK, mem, bytes, &limits, "", "", "");
 	create(FROND_OK, mem, bytes, &limits, "{}", "spine:1 leaf:2 node:1 gpu:8", "");
 	create(FROND_LIMIT, mem, bytes, &wrong, "", "",
-	       "limits: nodes must be 1 to 131072, pods 1 to 16777216, textBytes and tableBytes 0 or up to 1 GiB");
+	       "limits: nodes must be 1 to 131072, pods 1 to 1048575, textBytes and tableBytes 0 or up to 1 GiB");
 	create(FROND_BAD, NULL, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem + 8, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem, bytes - 1, &limits, "", "", "too small or not aligned to 16");
@@ -73,7 +73,7 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	for (uint32_t text = 8; text < 25; text += 8) { /* room for no name, for the spine's, for the leaf's too */
 		const struct frond_limits short_of = {.nodes = 2, .pods = 2, .text_bytes = text};
 		create(FROND_LIMIT, mem, bytes, &short_of, "", "spine:1 leaf:1 node:1 gpu:8",
-		       "names or models than the engine");
+		       "names, speeds or models than the engine");
 	}
 	create(FROND_OK, mem, bytes, &limits, "", "", "");
 	free(mem);
@@ -167,7 +167,14 @@ static void test_names_have_253_bytes_at_most(void)
 	check(c);
 }
 
-static void test_node_put_refuses_when_there_is_no_room_for_names(void)
+static void expect_problems(const char *text)
+{
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->problems(c->engine, c->text, CLUSTER_TEXT - 1, &c->len));
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_STRING(text, c->text);
+}
+
+static void test_without_room_for_names_nodes_are_refused_and_domains_left_out(void)
 {
 	struct cluster *small = calloc(1, sizeof *small), *kept = c;
 	TEST_ASSERT_NOT_NULL(small);
@@ -184,15 +191,21 @@ static void test_node_put_refuses_when_there_is_no_room_for_names(void)
 	remember(c);
 	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT,
 				node_try(c, 1, "a-name-that-is-a-little-longer", 8, 0, 0, 0, "leaf", "spine"));
-	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT,
-				node_try(c, 0, "node-1", 4, 0, 0, 0, "leaf", "another-spine-of-that-leaf"));
 	unchanged(c);
-	node_put(c, 1, "node-2", 8, "leaf", "spine");
-	for (int i = 0; i < 100; i++) { /* refused names leave nothing behind */
-		TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, 2, "n", 8, 0, 0, 0, "leaf-that-is-long", "sp"));
+	expect_problems("");
+	node_put(c, 1, "node-2", 8, "leaf", "another-spine-of-that-leaf");
+	expect_problems("there is no room for the names of all leaves, spines and NVLink domains, among them those of "
+			"node node-2; 1 node is scheduled without topology\n");
+	TEST_ASSERT_EQUAL_UINT32(1, stats(c).nodes_without_leaf);
+	for (int i = 0; i < 100; i++) { /* names that were left out leave nothing behind */
+		node_put(c, 2, "n-3", 8, "leaf-that-is-long", "sp");
 		check(c);
 	}
+	TEST_ASSERT_EQUAL_UINT32(2, stats(c).nodes_without_leaf);
+	node_put(c, 1, "node-2", 8, "leaf", "spine");
 	node_put(c, 2, "n-3", 8, "leaf", "spine");
+	TEST_ASSERT_EQUAL_UINT32(0, stats(c).nodes_without_leaf);
+	expect_problems("");
 	cluster_free(small);
 	c = kept;
 }
@@ -234,9 +247,9 @@ static void test_pod_put_refuses_what_a_pod_cannot_be(void)
 	put_pod(FROND_UNKNOWN, pod, 4, 1, none, none);
 	put_pod(FROND_UNKNOWN, pod, c->limits.nodes, 1, none, none);
 	put_pod(FROND_UNKNOWN, pod, FROND_NONE, 1, none, none);
-	put_pod(FROND_BAD, pod, 0, (1u << 16) + 1, none, none);
+	put_pod(FROND_BAD, pod, 0, FROND_POD_GPUS_MAX + 1, none, none);
 	unchanged(c);
-	put_pod(FROND_OK, pod, 0, 1u << 16, none, none);
+	put_pod(FROND_OK, pod, 0, FROND_POD_GPUS_MAX, none, none);
 	put_pod(FROND_OK, pod, 0, 0, none, (struct frond_span){10, 0});
 }
 
@@ -405,7 +418,7 @@ int main(void)
 	RUN_TEST(test_node_put_refuses_what_a_node_cannot_be);
 	RUN_TEST(test_a_name_is_in_one_slot_only);
 	RUN_TEST(test_names_have_253_bytes_at_most);
-	RUN_TEST(test_node_put_refuses_when_there_is_no_room_for_names);
+	RUN_TEST(test_without_room_for_names_nodes_are_refused_and_domains_left_out);
 	RUN_TEST(test_node_remove_knows_its_nodes);
 	RUN_TEST(test_pod_put_refuses_what_a_pod_cannot_be);
 	RUN_TEST(test_a_list_of_devices_that_is_not_ours_is_held_by_count);

@@ -73,17 +73,18 @@ static void broken(const char *part)
 
 #define LEDGER    core->ledger
 #define ENTRY(at) core->ledger.entries[at]
-#define NODE(at)  core->nodes[ENTRY(at).slot]
+#define NODE(at)  core->nodes[entry_slot(&ENTRY(at))]
 
-/* The same for bits of an entry, which have no type of their own. */
-#define BREAK_ENTRY(at, bits, value, sentence)                                                                         \
+/* The same for bits of a record; and for an id among them, which is stored one higher. */
+#define BREAK_BITS(record, bits, value, sentence)                                                                      \
 	do {                                                                                                           \
-		struct entry kept = ENTRY(at);                                                                         \
-		ENTRY(at).bits = (value);                                                                              \
+		__typeof__(record) kept = (record);                                                                    \
+		(record).bits = (value);                                                                               \
 		broken(sentence);                                                                                      \
-		ENTRY(at) = kept;                                                                                      \
+		(record) = kept;                                                                                       \
 		check(c);                                                                                              \
 	} while (0)
+#define BREAK_ID(record, id, value, sentence) BREAK_BITS(record, id##_up, ((value) + 1u) & 0x3fffu, sentence)
 
 static void test_a_healthy_state_passes_and_so_does_an_empty_one(void)
 {
@@ -109,43 +110,44 @@ static void test_masks_and_counts_of_nodes(void)
 	BREAK(NODE(counted).free, 4, "says 4 GPUs are free, it has 5");
 	BREAK(core->nodes[c->limits.nodes - 1].held, 1, "holds mask 1 but its owners hold 0");
 	BREAK(core->nodes[c->limits.nodes - 1].by_count, 1, "is gone but something is held there");
-	BREAK(NODE(reserved).present, false, "is on no node");
+	BREAK_BITS(NODE(reserved), present, false, "is on no node");
 }
 
 static void test_a_gpu_has_one_owner(void)
 {
-	uint32_t other = ENTRY(shared).node_next; /* a neighbour on the same node */
+	uint32_t other = entry_node_next(&ENTRY(shared)); /* a neighbour on the same node */
 	TEST_ASSERT_NOT_EQUAL(FROND_NONE, other);
-	BREAK(ENTRY(shared).mask, ENTRY(other).mask, "has two owners");
-	BREAK(ENTRY(other).mask, ENTRY(other).mask | ENTRY(shared).mask, "has two owners");
-	BREAK(ENTRY(shared).mask, 0, "but its owners hold");
-	BREAK(ENTRY(counted).mask, 0x01, "holds mask 0 but its owners hold 1");
+	BREAK_BITS(ENTRY(shared), mask, ENTRY(other).mask, "has two owners");
+	BREAK_BITS(ENTRY(other), mask, ENTRY(other).mask | ENTRY(shared).mask, "has two owners");
+	BREAK_BITS(ENTRY(shared), mask, 0, "but its owners hold");
+	BREAK_BITS(ENTRY(counted), mask, 0x01, "holds mask 0 but its owners hold 1");
 }
 
 static void test_entries_that_hold_what_they_should_not(void)
 {
-	BREAK(ENTRY(idle).mask, 0x01, "holds GPUs of no node");
-	BREAK_ENTRY(idle, by_count, 1, "holds GPUs of no node");
-	BREAK_ENTRY(counted, by_count, 4, "counts 3 GPUs held by count, its pods 4");
-	BREAK(ENTRY(counted).slot, c->limits.nodes, "is on no node");
-	BREAK(ENTRY(counted).slot, c->limits.nodes - 1, "is on no node"); /* a slot without a node */
-	BREAK(ENTRY(counted).slot, slot_of(c, "node-8"), "that is not there");
-	BREAK(ENTRY(idle).slot, slot_of(c, "node-8"), "entries are on nodes, the nodes list");
-	BREAK(ENTRY(reserved).gang, FROND_NONE, "is reserved in no gang");
-	BREAK_ENTRY(counted, hold, HOLD_RESERVED, "is reserved in no gang");
+	BREAK_BITS(ENTRY(idle), mask, 0x01, "holds GPUs of no node");
+	BREAK_BITS(ENTRY(idle), by_count, 1, "holds GPUs of no node");
+	BREAK_BITS(ENTRY(counted), by_count, 4, "counts 3 GPUs held by count, its pods 4");
+	BREAK_ID(ENTRY(counted), slot, c->limits.nodes, "is on no node");
+	BREAK_ID(ENTRY(counted), slot, c->limits.nodes - 1, "is on no node"); /* a slot without a node */
+	BREAK_ID(ENTRY(counted), slot, slot_of(c, "node-8"), "that is not there");
+	BREAK_ID(ENTRY(idle), slot, slot_of(c, "node-8"), "entries are on nodes, the nodes list");
+	BREAK_ID(ENTRY(reserved), gang, FROND_NONE, "is reserved in no gang");
+	BREAK_BITS(ENTRY(counted), hold, HOLD_RESERVED, "is reserved in no gang");
 }
 
 static void test_lists_of_nodes(void)
 {
-	uint32_t slot = ENTRY(shared).slot, empty = slot_of(c, "node-8"), other = ENTRY(shared).node_next;
+	uint32_t slot = entry_slot(&ENTRY(shared)), empty = slot_of(c, "node-8"),
+		 other = entry_node_next(&ENTRY(shared));
 	BREAK(core->nodes[slot].first, FROND_NONE, "entries are on nodes, the nodes list");
 	BREAK(core->nodes[slot].first, other, "entries are on nodes, the nodes list");
 	BREAK(core->nodes[slot].first, CLUSTER_PODS, "entries are on nodes, the nodes list");
 	BREAK(core->nodes[empty].first, reserved, "entries are on nodes, the nodes list");
 	BREAK(core->nodes[empty].first, LEDGER.free_head, "entries are on nodes, the nodes list");
-	BREAK(ENTRY(shared).node_next, FROND_NONE, "entries are on nodes, the nodes list");
-	BREAK(ENTRY(shared).node_next, shared, "entries are on nodes, the nodes list"); /* a loop */
-	BREAK(ENTRY(shared).node_next, reserved, "entries are on nodes, the nodes list");
+	BREAK_ID(ENTRY(shared), node_next, FROND_NONE, "entries are on nodes, the nodes list");
+	BREAK_ID(ENTRY(shared), node_next, shared, "entries are on nodes, the nodes list"); /* a loop */
+	BREAK_ID(ENTRY(shared), node_next, reserved, "entries are on nodes, the nodes list");
 	BREAK(core->nodes[empty].first, CLUSTER_PODS, "lists entries without end or out of range");
 }
 
@@ -158,8 +160,8 @@ static void test_keys_and_lists_of_the_ledger(void)
 	BREAK(LEDGER.free_head, FROND_NONE, "there are 9 and 0 free of 10");
 	BREAK(LEDGER.fresh, 11, "there are 9 and 1 free of 11");
 	BREAK(LEDGER.cap, 9, "there are 9 and 1 free of 10");
-	BREAK(ENTRY(LEDGER.free_head).chain, LEDGER.free_head, "there are 9 and 513 free of 10"); /* a loop */
-	BREAK_ENTRY(idle, hold, HOLD_FREE, "the ledger counts 9 entries, there are 8");
+	BREAK_ID(ENTRY(LEDGER.free_head), chain, LEDGER.free_head, "there are 9 and 513 free of 10"); /* a loop */
+	BREAK_BITS(ENTRY(idle), hold, HOLD_FREE, "the ledger counts 9 entries, there are 8");
 	for (uint32_t i = 0; i <= LEDGER.bucket_mask; i++)
 		if (LEDGER.bucket[i] == reserved)
 			BREAK(LEDGER.bucket[i], FROND_NONE, "is not found by its key");
@@ -170,38 +172,40 @@ static void test_keys_and_lists_of_the_ledger(void)
 static void test_counts_of_gangs(void)
 {
 	struct gangs *gangs = &core->gangs;
-	struct gang *gang = &gangs->gangs[ENTRY(reserved).gang], *half = &gangs->gangs[ENTRY(bound).gang];
-	BREAK(gang->members, 2, "counts 2 members");
-	BREAK(gang->members, 4, "counts 4 members");
-	BREAK(gang->missing, 2, "2 missing, it has 3 and 3");
-	BREAK(gang->bound, 1, "counts 1 bound members, it has 0");
-	BREAK(half->bound, 0, "counts 0 bound members, it has 1");
-	BREAK(half->min_member, 1, "counts 1 bound members, it has 1"); /* bound enough, but never whole */
+	struct gang *gang = &gangs->gangs[entry_gang(&ENTRY(reserved))],
+		    *half = &gangs->gangs[entry_gang(&ENTRY(bound))];
+	BREAK_BITS(*gang, members, 2, "counts 2 members");
+	BREAK_BITS(*gang, members, 4, "counts 4 members");
+	BREAK_BITS(*gang, missing, 2, "2 missing, it has 3 and 3");
+	BREAK_BITS(*gang, bound, 1, "counts 1 bound members, it has 0");
+	BREAK_BITS(*half, bound, 0, "counts 0 bound members, it has 1");
+	BREAK_BITS(*half, min_member, 1, "counts 1 bound members, it has 1"); /* bound enough, but never whole */
 	BREAK(gang->key.hi, 1, "counts 3 members");
 	BREAK(gangs->used, 3, "entries are in gangs");
 	BREAK(gangs->timed, 0, "1 gangs have a deadline, 0 are counted");
-	BREAK(gang->deadline_ms, 0, "0 gangs have a deadline, 1 are counted");
-	BREAK(half->deadline_ms, 7, "2 gangs have a deadline, 1 are counted");
-	BREAK_ENTRY(reserved, arrived, true, "3 missing, it has 3 and 2");
-	BREAK_ENTRY(reserved, hold, HOLD_BOUND, "3 missing, it has 3 and 2");
+	BREAK_BITS(*gang, deadline_ms, 0, "0 gangs have a deadline, 1 are counted");
+	BREAK_BITS(*half, deadline_ms, 7, "2 gangs have a deadline, 1 are counted");
+	BREAK_BITS(ENTRY(reserved), arrived, true, "3 missing, it has 3 and 2");
+	BREAK_BITS(ENTRY(reserved), hold, HOLD_BOUND, "3 missing, it has 3 and 2");
 	for (uint32_t i = 0; i <= gangs->bucket_mask; i++)
-		if (gangs->bucket[i] == ENTRY(reserved).gang)
+		if (gangs->bucket[i] == entry_gang(&ENTRY(reserved)))
 			BREAK(gangs->bucket[i], FROND_NONE, "counts 3 members");
 }
 
 static void test_lists_of_gangs(void)
 {
-	struct gang *gang = &core->gangs.gangs[ENTRY(reserved).gang];
-	BREAK(core->gangs.gangs[ENTRY(bound).gang].first, FROND_NONE, "5 entries are in gangs, the gangs list 3");
-	BREAK(gang->first, FROND_NONE, "0 gangs have a deadline, 1 are counted");
-	BREAK(gang->first, bound, "that is not its own");
-	BREAK(gang->first, CLUSTER_PODS, "lists an entry out of range");
-	BREAK(ENTRY(bound).gang, ENTRY(reserved).gang, "that is not its own");
-	BREAK(ENTRY(bound).gang, FROND_NONE, "that is not its own");
-	BREAK(ENTRY(gang->first).gang_prev, bound, "that is not its own");
-	BREAK(ENTRY(gang->first).gang_next, FROND_NONE, "counts 3 members");
-	BREAK(ENTRY(gang->first).gang_next, gang->first, "that is not its own"); /* a loop */
-	BREAK(ENTRY(counted).gang, ENTRY(reserved).gang, "6 entries are in gangs, the gangs list 5");
+	struct gang *gang = &core->gangs.gangs[entry_gang(&ENTRY(reserved))];
+	BREAK_ID(core->gangs.gangs[entry_gang(&ENTRY(bound))], first, FROND_NONE,
+		 "5 entries are in gangs, the gangs list 3");
+	BREAK_ID(*gang, first, FROND_NONE, "0 gangs have a deadline, 1 are counted");
+	BREAK_ID(*gang, first, bound, "that is not its own");
+	BREAK_ID(*gang, first, CLUSTER_PODS, "lists an entry out of range");
+	BREAK_ID(ENTRY(bound), gang, entry_gang(&ENTRY(reserved)), "that is not its own");
+	BREAK_ID(ENTRY(bound), gang, FROND_NONE, "that is not its own");
+	BREAK_ID(ENTRY(gang_first(gang)), gang_prev, bound, "that is not its own");
+	BREAK_ID(ENTRY(gang_first(gang)), gang_next, FROND_NONE, "counts 3 members");
+	BREAK_ID(ENTRY(gang_first(gang)), gang_next, gang_first(gang), "that is not its own"); /* a loop */
+	BREAK_ID(ENTRY(counted), gang, entry_gang(&ENTRY(reserved)), "6 entries are in gangs, the gangs list 5");
 }
 
 /* ---- the fabric ------------------------------------------------------------------------------------------------- */
@@ -215,8 +219,8 @@ static void test_order_of_the_fabric(void)
 	BREAK(fabric->position[0], FROND_NONE, "position 0 and its node disagree");
 	BREAK(fabric->position[c->limits.nodes - 1], 0, "9 nodes are there, 9 are in the fabric");
 	BREAK(fabric->node_count, 8, "9 nodes are there, 8 are in the fabric");
-	BREAK(core->nodes[c->limits.nodes - 1].present, true, "10 nodes are there, 9 are in the fabric");
-	BREAK(core->nodes[slot_of(c, "node-8")].present, false, "position 7 and its node disagree");
+	BREAK_BITS(core->nodes[c->limits.nodes - 1], present, true, "10 nodes are there, 9 are in the fabric");
+	BREAK_BITS(core->nodes[slot_of(c, "node-8")], present, false, "position 7 and its node disagree");
 }
 
 static void test_leaves_and_spines_of_the_fabric(void)
@@ -260,7 +264,7 @@ static void test_sums_of_leaves_and_spines(void)
 static void test_nodes_that_say_something_else_than_their_leaf_has_counted(void)
 {
 	struct node *node = &core->nodes[slot_of(c, "node-8")]; /* cordoned, and otherwise free */
-	BREAK(node->flags, 0, "counts other GPUs than its nodes have");
+	BREAK_BITS(*node, flags, 0, "counts other GPUs than its nodes have");
 	BREAK(node->gpus, 7, "says 8 GPUs are free, it has 7");
 	BREAK(node->unhealthy, 1, "says 8 GPUs are free, it has 7");
 	BREAK(node->free, 7, "says 7 GPUs are free, it has 8");

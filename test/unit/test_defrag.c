@@ -26,8 +26,9 @@ static bool fits_after(const struct ask *ask)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_what_if(&rig->core));
 	for (uint32_t i = 0; i < out.count; i++) {
 		TEST_ASSERT_TRUE(moves[i].from != moves[i].to);
-		TEST_ASSERT_EQUAL_UINT32(moves[i].from,
-					 rig->core.ledger.entries[ledger_find(&rig->core.ledger, moves[i].pod)].slot);
+		TEST_ASSERT_EQUAL_UINT32(
+			moves[i].from,
+			entry_slot(&rig->core.ledger.entries[ledger_find(&rig->core.ledger, moves[i].pod)]));
 		TEST_ASSERT_EQUAL_INT32(FROND_OK, core_release(&rig->core, moves[i].pod, &label));
 	}
 	for (uint32_t i = 0; i < out.count; i++) {

@@ -123,7 +123,7 @@ static void test_unhealthy_devices_are_not_free(void)
 static void test_a_member_without_gpus_has_an_entry_and_no_node(void)
 {
 	uint32_t at = enter(1, FROND_NONE, 0, 0);
-	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, ledger.entries[at].slot);
+	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, entry_slot(&ledger.entries[at]));
 	ledger_leave(&ledger, at);
 	TEST_ASSERT_EQUAL_UINT32(0, ledger.used);
 }
@@ -167,7 +167,7 @@ static void listed(uint32_t slot, const uint64_t *pods, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		TEST_ASSERT_NOT_EQUAL(FROND_NONE, at);
 		TEST_ASSERT_EQUAL_UINT64(pods[i], ledger.entries[at].pod.lo);
-		at = ledger.entries[at].node_next;
+		at = entry_node_next(&ledger.entries[at]);
 	}
 	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, at);
 }

@@ -200,6 +200,31 @@ static void test_exactly_4096_candidates_are_compared(void)
 	TEST_ASSERT_EQUAL_UINT32(0, places[0].slot); /* the best is one too far */
 }
 
+/* Candidates of spines that look like one before are not looked at again, but they count. */
+static void expect_compared(const char *line, uint32_t nodes, uint32_t count, uint32_t flags, uint64_t compared)
+{
+	cluster_free(c);
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine(line, nodes, 8);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, ask(count, 8, ""));
+	TEST_ASSERT_EQUAL_UINT32(flags, c->plan.flags);
+	TEST_ASSERT_EQUAL_UINT64(compared, stats(c).steps);
+	expect_slots(0, 1, 0, count);
+	close_node(0, 8); /* one of them is no longer like the others, and a node of it is out of the question */
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, ask(count, 8, ""));
+	expect_slots(1, 1, 0, count);
+}
+
+static void test_spines_that_are_alike_count_as_if_each_were_looked_at(void)
+{
+	expect_compared("spine:64 leaf:64 node:1 gpu:8", 4096, 1, 0, 4096);
+	expect_compared("spine:64 leaf:65 node:1 gpu:8", 4160, 1, FROND_PLAN_BOUNDED, 4096);
+	/* Two spines, one run in each: 286 ways in each pair of neighbours. */
+	expect_compared("spine:15 leaf:12 node:1 gpu:8", 180, 14, 0, 14 * 286);
+	expect_compared("spine:16 leaf:12 node:1 gpu:8", 192, 14, FROND_PLAN_BOUNDED, 4096);
+}
+
 /* ---- against a small computation of its own ------------------------------------------------------------------------ */
 
 enum { LEAVES = 60, EACH = 4, MOST = LEAVES };
@@ -264,6 +289,7 @@ int main(void)
 	RUN_TEST(test_long_chains_of_spines_are_exact);
 	RUN_TEST(test_of_too_many_equal_sets_the_first_are_compared_and_the_plan_says_so);
 	RUN_TEST(test_exactly_4096_candidates_are_compared);
+	RUN_TEST(test_spines_that_are_alike_count_as_if_each_were_looked_at);
 	RUN_TEST(test_leaves_and_runs_are_the_fewest);
 	return UNITY_END();
 }

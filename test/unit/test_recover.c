@@ -312,14 +312,14 @@ static bool plan_without(const struct terms *terms, const struct brute *brute, u
 	struct frond_member members[GANG];
 	struct frond_place places[GANG];
 	struct ask ask = ask_for(members, brute->count, brute->size, MODE_REQUIRED);
-	uint32_t label, at = rig->core.gangs.gangs[gang_id(1)].first;
+	uint32_t label, at = gang_first(&rig->core.gangs.gangs[gang_id(1)]);
 	ask.strategy = terms->strategy;
 	ask.latency_sensitive = terms->latency_sensitive;
 	ask.bandwidth_gbps = terms->bandwidth_gbps;
-	for (; at != FROND_NONE; at = entries[at].gang_next) {
-		struct frond_member *member = &members[entries[at].rank];
+	for (; at != FROND_NONE; at = entry_gang_next(&entries[at])) {
+		struct frond_member *member = &members[entry_rank(&entries[at])];
 		member->pod = entries[at].pod;
-		member->pinned_slot = moving >> member->rank & 1 ? FROND_NONE : entries[at].slot;
+		member->pinned_slot = moving >> member->rank & 1 ? FROND_NONE : entry_slot(&entries[at]);
 	}
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_what_if(&rig->core));
 	for (uint32_t rank = 0; rank < brute->count; rank++)

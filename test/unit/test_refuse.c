@@ -361,7 +361,7 @@ static void test_pods(void)
 	pod((struct frond_pod){.pod = {1, 9}, .flags = 2}, FROND_BAD, "pod.flags: must be 0 or 1");
 	pod((struct frond_pod){.pod = {1, 9}, .slot = 4}, FROND_UNKNOWN, "the pod's node is not known");
 	pod((struct frond_pod){.pod = {1, 9}, .slot = 99}, FROND_UNKNOWN, "the pod's node is not known");
-	pod((struct frond_pod){.pod = {1, 9}, .gpus = 65537}, FROND_BAD, "pod.gpus: must be at most 65536");
+	pod((struct frond_pod){.pod = {1, 9}, .gpus = 32769}, FROND_BAD, "pod.gpus: must be at most 32768");
 }
 
 /* A good request for a gang of one; each case spoils it in one way. */
@@ -409,7 +409,7 @@ static void test_requests(void)
 		"request.gang: must not be zero",
 		"request.members: must be between 1 and 16384, got 0",
 		"request.ageMs: must not be negative, got -9223372036854775808",
-		"request.deadlineMs: must not be negative, got -1",
+		"request.deadlineMs: must be between 0 and 4398046511103, got -1",
 		"request.reserved: must be 0, got 1",
 		"request.name: lies outside the 0 bytes of text",
 		"request.claim: lies outside the 0 bytes of text",

@@ -97,7 +97,7 @@ static void test_the_name_of_a_pod_survives_its_release_in_a_what_if(void)
 	undo();
 	uint32_t at = ledger_find(&c->engine->core.ledger, pod), len;
 	TEST_ASSERT_NOT_EQUAL(FROND_NONE, at);
-	const char *name = names_text(&c->engine->labels, c->engine->core.ledger.entries[at].label, &len);
+	const char *name = names_text(&c->engine->labels, entry_label(&c->engine->core.ledger.entries[at]), &len);
 	TEST_ASSERT_EQUAL_UINT32(7, len);
 	TEST_ASSERT_EQUAL_MEMORY("ns/kept", name, 7);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &pod));

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_single.c - which leaf a gang takes that goes to one, where the sums of a leaf say all. Most leaves are dealt with
+ * by a look at one or a few of their sums: they hold too few, or they are candidates that lose for certain.
+ */
+#include "core/place_work.h"
+
+void place_see_single(struct place_work *work, uint32_t item)
+{
+	struct gain gain = GAIN_NONE;
+	work->frames[0] = (struct frame){.at = item, .count = work->missing};
+	work->depth = 1;
+	place_gain(work, item, work->missing, &gain);
+	place_see(work, &gain);
+}
+
+/* ---- the leaf that comes nearest ------------------------------------------------------------------------------------ */
+
+/* A leaf that comes nearer than any before, if it could hold the gang at all: place_near.c need not look again. */
+static void remember(struct place_work *work, uint32_t leaf, uint32_t room)
+{
+	uint32_t nodes, each;
+	if (place_cap(work, leaf, &nodes, &each) < work->total)
+		return;
+	work->near_leaf = leaf;
+	work->near_room = room;
+}
+
+/* Least room that comes nearer. */
+static uint32_t nearer(const struct place_work *work)
+{
+	return work->near_leaf == FROND_NONE ? 0 : work->near_room + 1;
+}
+
+/* ---- the leaf that wins --------------------------------------------------------------------------------------------- */
+
+/* The best candidate is one leaf of like nodes with equal links: a leaf of the same kind compares by its sums. */
+static uint32_t best_kind(const struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t item = work->picks[0].item;
+	if (!work->best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0)
+		return FROND_NONE;
+	uint32_t kind = fabric->leaf_kind[item];
+	bool even = kind != FROND_NONE && (work->size < 2 || gpuset_uniform(work->sets[kind >> 8]));
+	return even ? kind : FROND_NONE;
+}
+
+static struct champion champion_of(const struct place_work *work)
+{
+	struct champion champion = {.kind = best_kind(work), .from = 1};
+	if (champion.kind != FROND_NONE) {
+		champion.item = work->picks[0].item;
+		champion.value = work->best.gain.score / work->missing;
+	}
+	return champion;
+}
+
+/* As many GPUs as the champion, each of them free or used: the score goes by the free ones alone. */
+static inline bool scored_by_free(const struct leaf_sum *leaf, uint32_t total)
+{
+	return leaf->free + leaf->used == total && leaf->total == total;
+}
+
+/* A leaf of the champion's kind whose candidate is sure to lose: its score is lower, or it is in the very same state.
+ *
+ * With F of T GPUs free a score is a · F + b / F + c, b not under 0, rounded down term by term and once more, which takes
+ * less than 2 off. That is convex: where two values of F are too low even with these 2, so is every value between. */
+static bool loses(struct place_work *work, const struct leaf_sum *leaf)
+{
+	struct champion *champion = &work->champion;
+	const struct leaf_sum *best = &work->fabric->leaf[champion->item];
+	uint64_t score = place_leaf_score(work, leaf->free, leaf->used, leaf->total, work->missing * work->size);
+	if (score == champion->value || work->ask->strategy == STRATEGY_CONSOLIDATED)
+		return memcmp(leaf, best, sizeof *leaf) == 0;
+	if (score + 2 <= champion->value && scored_by_free(leaf, best->total)) {
+		bool first = champion->from > champion->to;
+		champion->from = first ? leaf->free : min_u32(champion->from, leaf->free);
+		champion->to = first ? leaf->free : max_u32(champion->to, leaf->free);
+	}
+	return score < champion->value;
+}
+
+/* ---- leaf by leaf --------------------------------------------------------------------------------------------------- */
+
+/* The first of the leaves [item, hi) that has so many nodes with `gpus` free; hi: none. */
+static inline uint32_t skip_short(const struct leaf_sum *leaves, uint32_t item, uint32_t hi, uint32_t gpus,
+				  uint32_t nodes)
+{
+	while (item < hi && leaves[item].at_least[gpus] < nodes)
+		item++;
+	return item;
+}
+
+/* The first of the leaves [item, hi) that is not known to lose to the champion; hi: none. So many nodes with `gpus` free
+ * hold what is missing. */
+static inline uint32_t skip_losers(const struct place_work *work, uint32_t item, uint32_t hi, uint32_t gpus,
+				   uint32_t nodes)
+{
+	const struct champion *champion = &work->champion;
+	const struct leaf_sum *leaves = work->fabric->leaf;
+	const uint32_t *kinds = work->fabric->leaf_kind;
+	uint32_t kind = champion->kind, total = leaves[champion->item].total, from = champion->from;
+	uint32_t span = champion->to - from; /* free - from wraps around when it is lower */
+	if (from > champion->to)
+		return item;
+	for (; item < hi; item++) {
+		const struct leaf_sum *leaf = &leaves[item];
+		if (leaf->at_least[gpus] < nodes || leaf->free - from > span || !scored_by_free(leaf, total) ||
+		    leaf->odd != 0 || kinds[item] != kind)
+			break;
+	}
+	return item;
+}
+
+struct walk {           /* over the leaves of a spine */
+	uint32_t gpus;  /* one count of a leaf says of most that they hold too few or enough: nodes with so many free */
+	uint32_t each;  /* most members on such a node */
+	uint32_t least; /* with fewer such nodes a leaf does not even come nearer */
+	uint32_t enough; /* so many hold what is missing */
+};
+
+static inline void walk_leaves(struct place_work *work, struct walk *walk, uint32_t lo, uint32_t hi)
+{
+	const struct fabric *fabric = work->fabric;
+	for (uint32_t item = lo; !work->stop; item++) {
+		item = skip_short(fabric->leaf, item, hi, walk->gpus, walk->least);
+		uint32_t room = FROND_CANDIDATES - work->seen; /* candidates that may still be counted */
+		uint32_t next = skip_losers(work, item, min_u32(hi, item + room), walk->gpus, walk->enough);
+		work->seen += next - item;
+		room -= next - item;
+		if ((item = next) == hi)
+			break;
+		const struct leaf_sum *leaf = &fabric->leaf[item];
+		uint32_t hold = leaf_hold(work, leaf);
+		if (hold < work->missing) {
+			if (hold >= nearer(work))
+				remember(work, item, hold);
+			walk->least = (nearer(work) + walk->each - 1) / walk->each;
+		} else if (fabric->leaf_kind[item] == work->champion.kind && work->champion.kind != FROND_NONE &&
+			   leaf->odd == 0 && room > 0 && loses(work, leaf)) {
+			work->seen++;
+		} else {
+			place_see_single(work, item);
+			work->champion = champion_of(work);
+		}
+	}
+}
+
+/* Leaves that lose for certain are counted and looked at no further. */
+void place_singles(struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	struct walk walk = {
+		.gpus = work->size, .each = max_u32(work->counted_gpus / work->size, 1), .enough = work->missing};
+	if (work->one_node)
+		walk = (struct walk){.gpus = work->missing * work->size, .each = work->missing, .enough = 1};
+	work->near_leaf = FROND_NONE;
+	work->near_plan = work->plan;
+	work->near_end = 0;
+	work->champion = champion_of(work);
+	place_alike_forget(work);
+	for (uint32_t spine = 0; spine < fabric->spine_count && !work->stop; spine++) {
+		if (place_hopeless(work, spine)) {
+			work->near_end = spine + 1;
+			continue;
+		}
+		uint32_t before = work->seen;
+		if (place_alike_seen(work, spine, true))
+			continue;
+		walk_leaves(work, &walk, fabric->spine_start[spine], fabric->spine_start[spine + 1]);
+		place_alike_remember(work, spine, work->seen - before);
+	}
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* place_single.c: among many leaves the one that 3.4 names, every candidate counted, and the nearest one when none will do. */
+#include "rig.h"
+
+enum { NODES_MOST = 12, TERMS_USED = 4, KEYS = 6 };
+
+static struct frond_member members[NODES_MOST + 1];
+static struct frond_place places[NODES_MOST + 1];
+static struct answer answer;
+static uint32_t placed, waiting, bounded;
+
+static void rig_extend(struct arena *arena, const struct frond_limits *limits)
+{
+	(void)arena;
+	(void)limits;
+}
+
+/* ---- the slow way --------------------------------------------------------------------------------------------------- */
+
+struct leaf_facts {
+	uint32_t free, used, total, room;
+	uint32_t topology; /* of all its nodes: 0, or 1 with slower links */
+	uint32_t tightest; /* free GPUs of the open node that one member would take; UINT32_MAX: none */
+	bool breaks;       /* that node is wholly free, and a GPU of it stays free */
+};
+
+static struct leaf_facts facts_of(const struct ask *ask, uint32_t leaf)
+{
+	const struct fabric *fabric = &rig->core.fabric;
+	struct leaf_facts facts = {.tightest = UINT32_MAX};
+	for (uint32_t at = fabric->leaf_start[leaf]; at < fabric->leaf_start[leaf + 1]; at++) {
+		const struct node *node = &rig->core.nodes[fabric->order[at]];
+		uint32_t free = node_free_count(node), gpus = ask->members[0].gpus;
+		facts.topology = node->topology;
+		facts.free += free;
+		facts.used += node_used_count(node);
+		facts.total += node->gpus;
+		if (!node_open(node) || free < gpus)
+			continue;
+		facts.room += free / gpus;
+		if (free < facts.tightest) {
+			facts.tightest = free;
+			facts.breaks = node_whole(node) && gpus < free;
+		}
+	}
+	return facts;
+}
+
+/* Steps 4 to 6 of spec 3.4 for a gang of whole nodes or of one member: the lower, the better. */
+static void rank_of(const struct ask *ask, const struct leaf_facts *facts, uint64_t rank[KEYS])
+{
+	uint64_t gpus = (uint64_t)ask->count * ask->members[0].gpus;
+	uint64_t available = 10000ull * facts->free / facts->total, used = 10000ull * facts->used / facts->total;
+	uint64_t terms[TERMS_USED] = {available, 10000ull * gpus / facts->free,
+				      ask->strategy == STRATEGY_DISTRIBUTED ? available : used, 10000};
+	uint64_t sum = 0, weights = 0;
+	for (uint32_t i = 0; i < SCORE_TERMS; i++) {
+		sum += i < TERMS_USED ? ask->weight[i] * terms[i] : 0;
+		weights += ask->weight[i];
+	}
+	bool score_last = ask->strategy == STRATEGY_CONSOLIDATED;
+	uint64_t *fragments = rank + (score_last ? 1 : 2);
+	rank[0] = ask->members[0].gpus > 1 ? facts->topology : 0;
+	rank[score_last ? 5 : 1] = UINT64_MAX - sum / weights;
+	fragments[0] = facts->used == 0 && gpus < facts->free;
+	fragments[1] = facts->breaks;
+	fragments[2] = facts->used == 0;
+	fragments[3] = facts->free - gpus;
+}
+
+static bool before(const uint64_t a[KEYS], const uint64_t b[KEYS])
+{
+	for (uint32_t i = 0; i < KEYS; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i];
+	return false;
+}
+
+/* The leaf that wins, FROND_NONE without a candidate; *nearest: the first with most room, *most, that could hold it. */
+static uint32_t winner(const struct ask *ask, uint32_t *candidates, uint32_t *nearest, uint32_t *most)
+{
+	const struct fabric *fabric = &rig->core.fabric;
+	uint64_t best[KEYS] = {0}, rank[KEYS];
+	uint32_t leaf_best = FROND_NONE;
+	*candidates = *most = 0;
+	*nearest = FROND_NONE;
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
+		struct leaf_facts facts = facts_of(ask, leaf);
+		bool could = facts.total >= ask->count * ask->members[0].gpus;
+		if (could && (*nearest == FROND_NONE || facts.room > *most)) {
+			*most = facts.room;
+			*nearest = leaf;
+		}
+		if (facts.room < ask->count || ++*candidates > FROND_CANDIDATES)
+			continue;
+		rank_of(ask, &facts, rank);
+		if (leaf_best == FROND_NONE || before(rank, best)) {
+			memcpy(best, rank, sizeof best);
+			leaf_best = leaf;
+		}
+	}
+	return leaf_best;
+}
+
+/* ---- against the planner --------------------------------------------------------------------------------------------- */
+
+static struct ask random_ask(uint32_t nodes, uint32_t gpus)
+{
+	bool one = nodes == 1 || percent(25);
+	struct ask ask = ask_for(members, one ? 1 : 2 + below(nodes - 1), one ? 1 + below(gpus) : gpus, MODE_REQUIRED);
+	ask.strategy = (enum strategy)below(3);
+	for (uint32_t i = 0; i < SCORE_TERMS && percent(80); i++)
+		ask.weight[i] = percent(25) ? 0 : below(1001);
+	ask.weight[SCORE_HISTORICAL_PERFORMANCE]++; /* never all of them 0 */
+	return ask;
+}
+
+static void judge(const struct ask *ask)
+{
+	uint32_t candidates, nearest, most, leaf = winner(ask, &candidates, &nearest, &most);
+	core_plan(&rig->core, ask, &answer, places);
+	if (leaf == FROND_NONE) {
+		waiting++;
+		TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, answer.plan.outcome);
+		if (ask->count == 1)
+			return; /* the nearest is a node */
+		TEST_ASSERT_EQUAL_UINT32(BEST_LEAVES, answer.best);
+		TEST_ASSERT_EQUAL_UINT32(nearest, answer.best_first);
+		TEST_ASSERT_EQUAL_UINT64(most, answer.best_room);
+		return;
+	}
+	placed++;
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, answer.plan.outcome);
+	TEST_ASSERT_EQUAL_UINT32(1, answer.plan.leaves);
+	TEST_ASSERT_EQUAL_UINT32(leaf, rig->core.fabric.leaf_of[rig->core.fabric.position[places[0].slot]]);
+	bool over = candidates > FROND_CANDIDATES;
+	bounded += over;
+	TEST_ASSERT_EQUAL_UINT32(over ? FROND_CANDIDATES : candidates, answer.candidates);
+	TEST_ASSERT_EQUAL_UINT32(over ? FROND_PLAN_BOUNDED : 0, answer.plan.flags);
+}
+
+/* Spines that nobody uses, some that are worn evenly, some where everything happens; or hardly a node left anywhere. */
+static void wear(uint32_t slots, uint32_t per_spine, uint32_t gpus)
+{
+	bool full = percent(25);
+	uint32_t worn = 0; /* percent of the spine's nodes */
+	for (uint32_t slot = 0; slot < slots; slot++) {
+		if (slot % per_spine == 0)
+			worn = full ? 60 + below(40) : below(4) * 15;
+		if (percent(worn))
+			bind(0, FROND_NONE, slot, 1 + below(gpus));
+		uint32_t flags = percent(50) ? FROND_NODE_CORDONED : 0, broken = percent(50) ? 1u << below(gpus) : 0;
+		if (worn >= 45 && percent(2))
+			node_flags(slot, flags, broken);
+	}
+}
+
+/* Some leaves lose nodes to the last one. */
+static void make_uneven(uint32_t nodes)
+{
+	struct fabric *fabric = &rig->core.fabric;
+	for (uint32_t leaf = 0, at = 0; leaf < fabric->leaf_count; leaf++) {
+		uint32_t count = percent(30) ? below(nodes + 1) : nodes;
+		uint32_t end = leaf + 1 == fabric->leaf_count ? fabric->node_count : at + count;
+		for (; at < end; at++)
+			fabric->leaf_of[at] = leaf;
+		fabric->leaf_start[leaf + 1] = end;
+	}
+	fabric_settle(fabric, rig->core.nodes);
+}
+
+/* Some leaves get slower links between the GPUs of their nodes. */
+static void slow_down(uint32_t gpus)
+{
+	struct fabric *fabric = &rig->core.fabric;
+	struct topology topology = {.gpus = gpus};
+	uint32_t id;
+	for (uint32_t i = 0; i < gpus; i++)
+		for (uint32_t j = 0; j < gpus; j++)
+			topology.link_gbps[i][j] = i == j ? 0 : 100;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_topology(&rig->core, &topology, &id));
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++)
+		for (uint32_t at = fabric->leaf_start[leaf]; leaf % 3 == 0 && at < fabric->leaf_start[leaf + 1]; at++) {
+			struct node node = rig->core.nodes[at];
+			node.topology = (uint8_t)id;
+			core_node_put(&rig->core, at, &node);
+		}
+	fabric_settle(fabric, rig->core.nodes);
+}
+
+static void one_cluster(void)
+{
+	uint32_t spines = 1 + below(6), leaves = 1 + below(30), nodes = 1 + below(NODES_MOST), gpus = 1u << below(5);
+	rig_make(spines, leaves, nodes, gpus);
+	if (percent(40))
+		make_uneven(nodes);
+	if (gpus <= 8 && percent(30))
+		slow_down(gpus);
+	wear(spines * leaves * nodes, leaves * nodes, gpus);
+	for (uint32_t i = 0; i < 12; i++) {
+		struct ask ask = random_ask(nodes, gpus);
+		judge(&ask);
+	}
+}
+
+static void test_the_leaf_that_a_gang_takes_is_the_best_of_many(void)
+{
+	random_cases(400, one_cluster);
+	printf("%u placed, %u waiting\n", (unsigned)placed, (unsigned)waiting);
+	TEST_ASSERT_GREATER_THAN_UINT32(3000, placed);
+	TEST_ASSERT_GREATER_THAN_UINT32(200, waiting);
+}
+
+/* The bound falls into a stretch of leaves that lose for certain, on one that would win, and where spines are alike. */
+static void many_leaves(void)
+{
+	uint32_t spines = 1 + below(8), leaves = 5000 / spines, gpus = 2;
+	rig_make(spines, leaves, 2, gpus);
+	for (uint32_t slot = 0; slot < spines * leaves * 2; slot++)
+		if (random_seed % 2 == 0 && percent(random_seed % 4 == 0 ? 5 : 25))
+			bind(0, FROND_NONE, slot, 1);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct ask ask = random_ask(2, gpus);
+		judge(&ask);
+	}
+}
+
+static void test_of_more_leaves_than_are_compared_the_first_count(void)
+{
+	random_cases(20, many_leaves);
+	TEST_ASSERT_GREATER_THAN_UINT32(20, bounded);
+}
+
+int main(void)
+{
+	UNITY_BEGIN();
+	RUN_TEST(test_the_leaf_that_a_gang_takes_is_the_best_of_many);
+	RUN_TEST(test_of_more_leaves_than_are_compared_the_first_count);
+	return rig_end();
+}
