@@ -11,7 +11,7 @@ fuzz_seconds=${FUZZ_SECONDS:-600}
 state=build/proof
 mkdir -p $state
 
-make --no-print-directory bin/scheduler-faults
+make --no-print-directory bin/scheduler-faults build/san/frond-agent fakes
 # part NAME PROGRAM… — begins a part of the proof; what other builds of these programs have left of it is forgotten
 part() {
 	local version
@@ -79,7 +79,13 @@ while read -r first && { read -r second || true; }; do
 	fuzzed "$first" ${second:+"$second"}
 done <$state/targets
 
+part agent bin/frond-agent build/san/frond-agent
+piece agent-long env FROND_AGENT_CYCLES=100000 FROND_AGENT_ERRORS=10000 FROND_AGENT_DOWN_S=300 FROND_SEED="$seed" \
+	test/agent/run.py build/san/frond-agent bin/frond-agent memory_stays_flat random_error_codes api_is_down
+piece agent-idle test/agent/idle.py bin/frond-agent 60
+
 part host bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so
+piece nodes env FROND_FULL=1 FROND_NODES_ROUNDS=28 FROND_SEED="$seed" go test -v -count=1 -timeout 30m ./test/nodes
 piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -timeout 30m -run 'Interleaved|TwoGangs' ./test/e2e
 # faults NAME RUN SEED — the tests of test/faults that match RUN, in full
 faults() {
@@ -143,6 +149,9 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | gang of 512 nodes on 1,000: last pod to last binding | one run | $(metric gang-of-512 last-pod-to-bound-s) s, $(metric gang-of-512 cpu-s) CPU seconds; without nominations $(metric gang-of-512-without-nominations last-pod-to-bound-s) s, without locks $(metric gang-of-512-without-locks last-pod-to-bound-s) s |
 | impossible gang on 1,000 nodes: last pod to reason | one run | $(metric impossible-gang last-pod-to-reason-s) s, then $(metric impossible-gang cores-waiting) cores |
 | 500 pods of the default profile, time with the plugin loaded ÷ without, medians of 3 | one run | $ratio |
+| agent: 100,000 looks, 10,000 random error codes of the driver, API server away for 5 minutes | never exits, never says anything wrong, memory flat | $(sum agent-long) |
+| agent, idle | one minute | $(awk -F'|' '/^\| (memory|processor)/{printf "%s%s", sep, $3; sep = ";"}' $state/agent/agent-idle.done) |
+| agents, fake machines and scheduler: GPU sets against brute force, a GPU dies, a link degrades, an agent is silent, rights | $(sed -n 's/.*seed \([0-9]*\).*/seed \1/p' $state/host/nodes.done | head -1) | $(runs nodes 0) tests passed |
 
 ## The engine at 100,000 nodes
 
