@@ -201,7 +201,7 @@ fakes: $(FAKE) $(MACHINES) # the machines that nobody here owns: docs/probe.md
 
 units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/frond-agent bin/frond-agent build/san/libfrond.so build/san/test/property/oracle # built by test.sh
 
-proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=DIR: real topologies and traces
+proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=DIR: real topologies and traces; PARTS='engine host' some
 	@$(MAKE) --no-print-directory units build/rel/test/property/oracle
 	@test/tools/proof.sh $(DATA)
 

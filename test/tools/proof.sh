@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The long proofs in full. Every finished piece leaves a file under build/proof/, so a run that was stopped goes on where
 # it was. A rebuilt engine starts its pieces afresh, a rebuilt scheduler those on a cluster, a fuzz target that changed its
-# own. Writes the table of docs/proof.md.
+# own. Writes the table of docs/proof.md. PARTS='engine fuzz agent host' runs some of them, without the table, so that two
+# may run at the same time.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # The instances of the oracle run without sanitizers, which make test has on; asserts are on in both.
@@ -44,25 +45,26 @@ piece() {
 	mv "$dir/$name.log" "$dir/$name.done"
 }
 
-part engine $oracle $sim $model bin/libfrond.so
 data=${1:-}
-for chunk in $(seq 0 29); do
-	piece "oracle-$chunk" $oracle --sim $sim --count 1000 --seed $((seed + chunk))
-done
-for chunk in $(seq 0 9); do
-	piece "recover-$chunk" $oracle --sim $sim --verb recover --count 1000 --seed $((seed + chunk))
-	piece "defrag-$chunk" $oracle --sim $sim --verb defrag --count 1000 --seed $((seed + chunk))
-done
-piece model env FROND_MODEL_CALLS=1000000 FROND_SEED="$seed" $model
-piece coverage test/tools/coverage.sh
-piece compilers test/tools/compilers.sh 1000
-piece mutants test/tools/mutants.sh 200
-if [ -n "$data" ]; then
-	piece traces test/tools/traces.sh "$data"
-fi
-piece engine-bench test/tools/bench.sh
+prove_engine() {
+	part engine $oracle $sim $model bin/libfrond.so
+	for chunk in $(seq 0 29); do
+		piece "oracle-$chunk" $oracle --sim $sim --count 1000 --seed $((seed + chunk))
+	done
+	for chunk in $(seq 0 9); do
+		piece "recover-$chunk" $oracle --sim $sim --verb recover --count 1000 --seed $((seed + chunk))
+		piece "defrag-$chunk" $oracle --sim $sim --verb defrag --count 1000 --seed $((seed + chunk))
+	done
+	piece model env FROND_MODEL_CALLS=1000000 FROND_SEED="$seed" $model
+	piece coverage test/tools/coverage.sh
+	piece compilers test/tools/compilers.sh 1000
+	piece mutants test/tools/mutants.sh 200
+	if [ -n "$data" ]; then
+		piece traces test/tools/traces.sh "$data"
+	fi
+	piece engine-bench test/tools/bench.sh
+}
 
-test/tools/fuzz.sh --build
 # fuzzed TARGET… — at the same time: each keeps one core busy
 fuzzed() {
 	local target pids=() pid
@@ -74,36 +76,54 @@ fuzzed() {
 		wait "$pid"
 	done
 }
-ls test/fuzz/fuzz_*.c | sed 's#.*/fuzz_##; s#\.c$##' >$state/targets
-while read -r first && { read -r second || true; }; do
-	fuzzed "$first" ${second:+"$second"}
-done <$state/targets
 
-part agent bin/frond-agent build/san/frond-agent
-piece agent-long env FROND_AGENT_CYCLES=100000 FROND_AGENT_ERRORS=10000 FROND_AGENT_DOWN_S=300 FROND_SEED="$seed" \
-	test/agent/run.py build/san/frond-agent bin/frond-agent memory_stays_flat random_error_codes api_is_down
-piece agent-idle test/agent/idle.py bin/frond-agent 60
+prove_fuzz() {
+	test/tools/fuzz.sh --build
+	ls test/fuzz/fuzz_*.c | sed 's#.*/fuzz_##; s#\.c$##' >$state/targets
+	while read -r first && { read -r second || true; }; do
+		fuzzed "$first" ${second:+"$second"}
+	done <$state/targets
+}
 
-part host bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so
-piece nodes env FROND_FULL=1 FROND_NODES_ROUNDS=28 FROND_SEED="$seed" go test -v -count=1 -timeout 30m ./test/nodes
-piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -timeout 30m -run 'Interleaved|TwoGangs' ./test/e2e
+prove_agent() {
+	part agent bin/frond-agent build/san/frond-agent
+	piece agent-long env FROND_AGENT_CYCLES=100000 FROND_AGENT_ERRORS=10000 FROND_AGENT_DOWN_S=300 FROND_SEED="$seed" \
+		test/agent/run.py build/san/frond-agent bin/frond-agent memory_stays_flat random_error_codes api_is_down
+	piece agent-idle test/agent/idle.py bin/frond-agent 60
+}
+
 # faults NAME RUN SEED — the tests of test/faults that match RUN, in full
 faults() {
 	piece "$1" env FROND_FULL=1 FROND_SEED="$3" go test -v -count=1 -timeout 60m -run "$2" ./test/faults
 }
-for point in planned reserved permitted gang-locked lock-first lock-half lock-last bind-first bind-half bind-last-but-one bind-last status-write unreserve lease-lost; do
-	faults "crash-$point" "TestCrashMatrix/^$point\$" "$seed"
+
+prove_host() {
+	part host bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so
+	piece nodes env FROND_FULL=1 FROND_NODES_ROUNDS=28 FROND_SEED="$seed" go test -v -count=1 -timeout 30m ./test/nodes
+	piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -timeout 30m -run 'Interleaved|TwoGangs' ./test/e2e
+	faults sixty TestGangsOfSixtyPercent "$seed"
+	faults taken 'TestHalfGang|TestOldLeader' "$seed"
+	faults input 'TestPod|TestMinMember|TestDuplicate|TestNode|TestAPIServerAway' "$seed"
+	for kind in drop-reply conflict too-many error delay cut-watches all; do
+		faults "api-$kind" "TestFaultyAPI/^$kind\$" "$seed"
+	done
+	for point in planned reserved permitted gang-locked lock-first lock-half lock-last bind-first bind-half bind-last-but-one bind-last status-write unreserve lease-lost; do
+		faults "crash-$point" "TestCrashMatrix/^$point\$" "$seed"
+	done
+	for chunk in $(seq 0 4); do
+		faults "leaders-$chunk" TestTwoLeaders $((seed + chunk))
+	done
+	piece bench go test -v -count=1 -timeout 30m -run '^$' -bench . -benchtime 1x ./test/bench
+}
+
+for name in ${PARTS:-engine fuzz agent host}; do
+	declare -F "prove_$name" >/dev/null || { echo "proof: PARTS: must be of engine, fuzz, agent, host, got $name"; exit 2; }
+	"prove_$name"
 done
-for kind in drop-reply conflict too-many error delay cut-watches all; do
-	faults "api-$kind" "TestFaultyAPI/^$kind\$" "$seed"
-done
-for chunk in $(seq 0 4); do
-	faults "leaders-$chunk" TestTwoLeaders $((seed + chunk))
-done
-faults sixty TestGangsOfSixtyPercent "$seed"
-faults taken 'TestHalfGang|TestOldLeader' "$seed"
-faults input 'TestPod|TestMinMember|TestDuplicate|TestNode|TestAPIServerAway' "$seed"
-piece bench go test -v -count=1 -timeout 30m -run '^$' -bench . -benchtime 1x ./test/bench
+if [ -n "${PARTS:-}" ]; then
+	echo "proof: done: $PARTS"
+	exit
+fi
 
 # sum PREFIX — over the last lines "N passed, N failed" of its pieces
 sum() {
