@@ -692,12 +692,24 @@ static bool compare_choices(struct view *view)
 
 /* ---- policies ------------------------------------------------------------------------------------------------------- */
 
+/* No rule to restore: the healthy ones stay, unless nothing is possible beside them (a link that is too slow, a cap). */
+static bool move_few(struct view *view, struct frond_moves *out)
+{
+	uint32_t least = view->lost;
+	const struct span all = {.none = true, .moves = view->total};
+	bool found = try_fewer(view, &least, view->total) || span_works(view, &all);
+	out->lower_bound = least;
+	return found && compare_choices(view);
+}
+
 /* The lost ones have left. True: a plan with the rule met and the fewest moves is in places. */
 static bool move_gang(struct view *view, struct frond_moves *out)
 {
-	if (!place_rule_of(view->core->work, &view->ask, &view->answer) || view->ask.mode == MODE_IGNORE ||
-	    view->fabric->leaf_count == 0 || (view->answer.plan.flags & FROND_PLAN_SHAPELESS))
-		return false; /* there is no rule to restore */
+	if (view->ask.mode == MODE_IGNORE || view->fabric->leaf_count == 0)
+		return move_few(view, out);
+	if (!place_rule_of(view->core->work, &view->ask, &view->answer) ||
+	    (view->answer.plan.flags & FROND_PLAN_SHAPELESS))
+		return false; /* the rule cannot be restored */
 	view->rule = view->answer.plan.rule;
 	view->need_leaves = view->answer.need_leaves;
 	view->need_spines = view->answer.need_spines;
