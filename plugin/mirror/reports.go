@@ -26,6 +26,8 @@ type reported struct {
 	topology uint32             // of used
 	uid      types.UID          // of the object, whatever it says
 	broken   string             // why the newest one was not whole; "": it was
+	spoke    bool               // a report that was not whole has come since the last look
+	nonsense time.Time          // of the look that found it; its agent is alive
 	told     string             // why the latest is not used, or not all of it
 	stale    string             // why nobody knows whether it is still true; "": it is
 	held     bool               // no new pods go there
@@ -84,7 +86,7 @@ func (m *Mirror) RefuseReport(name string, uid types.UID, err error) {
 	if r.broken != sentence {
 		m.tell((&nodereport.Report{Node: name, UID: uid}).Object(), ReasonReportRefused, sentence)
 	}
-	r.broken, r.uid = sentence, uid
+	r.broken, r.uid, r.spoke = sentence, uid, true
 }
 
 // reportChanged renews the node. A pod that the engine cannot take was told when it came.
@@ -111,7 +113,13 @@ func (m *Mirror) refuse(r *reported, object runtime.Object, sentence string) {
 // choose the report that the engine goes by.
 func (m *Mirror) choose(name string, allocatable uint32) {
 	r := m.reports[name]
-	if r == nil || r.latest == nil || r.latest == r.used && r.latest.Fits(allocatable) {
+	if r == nil || r.latest == nil {
+		return
+	}
+	if r.latest == r.used && r.latest.Fits(allocatable) {
+		if r.topology != shim.None {
+			r.told = "" // the node has agreed again
+		}
 		return
 	}
 	if !r.latest.Fits(allocatable) {
@@ -146,8 +154,8 @@ func (m *Mirror) compose(name string, n *node) shim.Node {
 
 // CheckReports looks for agents that have fallen silent. What they said last stays; somebody is told, once. A node whose
 // agent is silent takes no new pods, as if it were cordoned: what happens to its GPUs now nobody would hear. But when most
-// agents are silent, it is not the nodes that are ill: then none is held back. changed are the nodes that take pods no
-// more, or again.
+// agents are silent, it is not the nodes that are ill: then none is held back. Nodes that are down do not count. An agent that
+// writes what cannot be is not silent. changed are the nodes that take pods no more, or again.
 func (m *Mirror) CheckReports(now time.Time) (changed []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,14 +163,25 @@ func (m *Mirror) CheckReports(now time.Time) (changed []string) {
 	for name, r := range m.reports {
 		before := r.stale
 		r.stale = ""
+		if r.spoke {
+			r.spoke, r.nonsense = false, now
+		}
 		if r.latest == nil || m.nodes[name] == nil {
 			continue
 		}
-		all++
-		if r.stale = r.latest.Stale(now); r.stale == "" {
+		counts := m.nodes[name].flags&shim.NodeDown == 0
+		if counts {
+			all++
+		}
+		if now.Sub(r.nonsense) > nodereport.Patience {
+			r.stale = r.latest.Stale(now)
+		}
+		if r.stale == "" {
 			continue
 		}
-		silent++
+		if counts {
+			silent++
+		}
 		if before == "" {
 			m.tell(r.latest.Object(), ReasonStaleReport, r.stale+"; what it said last stays")
 		}

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/frond-scheduler/frond/plugin/nodereport"
 	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
@@ -249,9 +251,65 @@ func TestVerdicts(t *testing.T) {
 	if got := verdict(); got != "" {
 		t.Errorf("all are back: %q", got)
 	}
+	w.node("a", 32) // slices of time
+	if got := verdict(); !strings.Contains(got, "refused until the node agrees") {
+		t.Errorf("more than there are devices: %q", got)
+	}
+	w.node("a", 8)
+	if got := verdict(); got != "" {
+		t.Errorf("the node agrees again: %q", got)
+	}
 	w.DropReport("a")
 	if got := w.Verdicts(); len(got) != 0 {
 		t.Errorf("gone: %+v", got)
+	}
+}
+
+// Five nodes, three of them down with their agents: the one whose agent alone is silent is held back.
+func TestNodesThatAreDownAreNoSilentAgents(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		object := nodeOf(name, 8)
+		if name > "b" {
+			object.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
+		}
+		if _, err := w.SetNode(object); err != nil {
+			t.Fatal(err)
+		}
+		w.report(reportOf(name, 8, 100))
+	}
+	late := reportOf("a", 8, 100).Heartbeat.Add(time.Hour)
+	alive := *reportOf("b", 8, 100)
+	alive.Heartbeat = late
+	w.report(&alive)
+	w.CheckReports(late)
+	for _, v := range w.Verdicts() {
+		if want := v.Node != "b"; v.Held != want || (v.Stale != "") != want {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// What it says cannot be, but it says it: what stays is the last good report, and the node takes pods.
+func TestAnAgentThatWritesNonsenseIsNotSilent(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", 8)
+	w.node("b", 8)
+	good := reportOf("a", 8, 100)
+	w.report(good)
+	held := func(after time.Duration) bool {
+		other := reportOf("b", 8, 100)
+		other.Heartbeat = good.Heartbeat.Add(after)
+		w.report(other)
+		w.CheckReports(other.Heartbeat)
+		return w.Verdicts()[0].Held
+	}
+	w.RefuseReport("a", good.UID, errors.New("odd"))
+	if held(time.Hour) || held(time.Hour+nodereport.Patience) {
+		t.Error("it is alive")
+	}
+	if !held(time.Hour + nodereport.Patience + time.Second) {
+		t.Error("now it is silent")
 	}
 }
 

@@ -93,6 +93,9 @@ const (
 	Patience = 3 * Period
 )
 
+// Got stands in the sentences of Stale before what was there, which is another with every heartbeat.
+const Got = ", got "
+
 // Stale is a sentence when the agent has not been heard of for too long, else "". A clock that runs ahead is no sign of
 // life either.
 func (r *Report) Stale(now time.Time) string {
@@ -101,9 +104,9 @@ func (r *Report) Stale(now time.Time) string {
 	case r.Heartbeat.IsZero():
 		return "status.heartbeat: is missing, so nobody knows how old the report is"
 	case age > Patience:
-		return fmt.Sprintf("status.heartbeat: must not be older than %s, got %s", Patience, r.Heartbeat.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("status.heartbeat: must not be older than %s%s%s", Patience, Got, r.Heartbeat.UTC().Format(time.RFC3339))
 	case age < -Patience:
-		return fmt.Sprintf("status.heartbeat: must not lie in the future by more than %s, got %s", Patience, r.Heartbeat.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("status.heartbeat: must not lie in the future by more than %s%s%s", Patience, Got, r.Heartbeat.UTC().Format(time.RFC3339))
 	default:
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/frond-scheduler/frond/plugin/mirror"
 	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
@@ -86,8 +87,12 @@ func (o *observer) ReportChanged(name string) {
 	o.reportsChanged.Store(true)
 }
 
-// Problem is told as an event on the object.
+// Problem is told as an event on the object. Of a report only by the leader: every replica finds the same, and a condition
+// tells it for good.
 func (o *observer) Problem(object runtime.Object, reason, sentence string) {
+	if (reason == mirror.ReasonReportRefused || reason == mirror.ReasonStaleReport) && !o.leading() {
+		return
+	}
 	o.recorder.Event(object, v1.EventTypeWarning, reason, sentence)
 }
 

@@ -5,6 +5,7 @@ package topologygpu
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/dynamic"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/frond-scheduler/frond/plugin/mirror"
+	"github.com/frond-scheduler/frond/plugin/nodereport"
 	"github.com/frond-scheduler/frond/plugin/status"
 )
 
@@ -85,8 +87,10 @@ func (r *toldReports) tell(verdicts []mirror.Verdict) {
 		if !leading {
 			continue
 		}
-		now[v.Node] = v
-		if v != r.before[v.Node] {
+		told := v
+		told.Stale, _, _ = strings.Cut(v.Stale, nodereport.Got) // with a wrong clock every heartbeat is late, and each has another time
+		now[v.Node] = told
+		if told != r.before[v.Node] {
 			r.out.Report(status.ReportState{Name: v.Node, UID: v.UID, Refused: v.Refused, Stale: v.Stale, Held: v.Held})
 		}
 	}

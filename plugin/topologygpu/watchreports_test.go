@@ -30,6 +30,9 @@ func TestVerdictsOnReportsAreToldOnce(t *testing.T) {
 		{false, []mirror.Verdict{good, bad}, nil},
 		{true, []mirror.Verdict{good, bad}, []string{"a", "b"}},
 		{true, []mirror.Verdict{good, bad}, nil},
+		{true, []mirror.Verdict{good, {Node: "b", UID: "2", Stale: "old, got 10:00", Held: true}}, nil}, // the next heartbeat is late as well
+		{true, []mirror.Verdict{good, {Node: "b", UID: "2", Stale: "old, got 10:01", Held: true}}, nil},
+		{true, []mirror.Verdict{good, {Node: "b", UID: "2", Stale: "ahead, got 11:00", Held: true}}, []string{"b"}},
 		{true, []mirror.Verdict{good, {Node: "b", UID: "2"}}, []string{"b"}},
 		{true, []mirror.Verdict{good, {Node: "b", UID: "3"}}, []string{"b"}}, // another object
 		{false, []mirror.Verdict{good}, nil},
