@@ -77,7 +77,7 @@ func (t *Table) Halves() (halves []Half) {
 			continue
 		}
 		half := Half{ID: g.id, MinMember: t.specs[g.id].MinMember}
-		half.Overdue = !g.halfSince.IsZero() && !t.now().Before(g.halfSince.Add(halfPatience))
+		half.Overdue = t.overdue(g)
 		for _, m := range g.members {
 			if m.node != "" && m.active() {
 				half.Bound = append(half.Bound, m.pod)
@@ -90,8 +90,14 @@ func (t *Table) Halves() (halves []Half) {
 	return halves
 }
 
-// HalfSeen says that the API server itself has confirmed the half-bound gang (its time runs from the first time on, and anew when more are bound), or that
-// it could not be asked (its time starts anew: while it does not answer, nothing can be finished either).
+// overdue: nobody of the half-bound gang was bound for as long as it may take.
+func (t *Table) overdue(g *gang) bool {
+	return !g.halfSince.IsZero() && g.bound <= g.halfBound && !t.now().Before(g.halfSince.Add(halfPatience))
+}
+
+// HalfSeen says that the API server itself has confirmed the half-bound gang (its time runs from the first time on, and anew
+// when others are bound), or that it could not be asked (its time starts anew: while it does not answer, nothing can be
+// finished either).
 func (t *Table) HalfSeen(id workload.GangID, confirmed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,18 +106,18 @@ func (t *Table) HalfSeen(id workload.GangID, confirmed bool) {
 	case g == nil:
 	case !confirmed:
 		g.halfSince = time.Time{}
-	case g.halfSince.IsZero() || g.bound > g.halfBound:
+	case g.halfSince.IsZero() || g.bound != g.halfBound:
 		g.halfSince, g.halfBound = t.now(), g.bound
 	}
 }
 
 // Abandon gives up whatever plan a half-bound gang has, before its bound members are deleted. It returns the members to be
-// rejected where they wait; ok is false when the gang is whole by now.
+// rejected where they wait; ok is false when the gang is whole by now, or has got on.
 func (t *Table) Abandon(id workload.GangID) (rejected []types.UID, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[id]
-	if g == nil || !t.half(g) {
+	if g == nil || !t.half(g) || !t.overdue(g) {
 		return nil, false
 	}
 	if g.plan != nil {

@@ -153,6 +153,44 @@ func TestAPlanOnANodeThatChangesIsMadeAnew(t *testing.T) {
 }
 
 // A large gang on a slow API server is half-bound for long, and gets on all the time.
+// A member that turns out to be bound somewhere else than planned ends the plan: the others would not be beside it.
+func TestAMemberBoundElsewhereEndsThePlan(t *testing.T) {
+	for node, holds := range map[string]bool{"node-1": true, "node-7": false} {
+		b := newBench(t, 4)
+		b.add(0, 1, 2, 3)
+		number := b.reserve(0)
+		pod := podOf(1)
+		pod.Spec.NodeName = node
+		b.set(pod)
+		if got := b.Holds(uid(0), number, "node-0"); got != holds {
+			t.Errorf("bound to %s: the plan holds: %v", node, got)
+		}
+	}
+}
+
+// Members that were bound since the last look give it time, too, and it is not abandoned for what was seen before.
+func TestAGangThatGotOnUnseenIsNotAbandoned(t *testing.T) {
+	b := newBench(t, 4)
+	b.add(0, 1, 2, 3)
+	b.Go(uid(0), b.reserve(0))
+	b.Bound(uid(0), "n")
+	b.HalfSeen(b.gang, true)
+	b.pass(halfPatience - time.Second)
+	b.Bound(uid(1), "n")
+	b.pass(time.Second)
+	if halves := b.Halves(); len(halves) != 1 || halves[0].Overdue {
+		t.Fatalf("%+v, want one that has time", halves)
+	}
+	if _, ok := b.Abandon(b.gang); ok {
+		t.Error("abandoned although it gets on")
+	}
+	b.HalfSeen(b.gang, true)
+	b.pass(halfPatience)
+	if _, ok := b.Abandon(b.gang); !ok {
+		t.Error("it has had its time")
+	}
+}
+
 func TestAGangThatGetsOnIsNotOverdue(t *testing.T) {
 	b := newBench(t, 4)
 	b.add(0, 1, 2, 3)

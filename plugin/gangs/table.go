@@ -237,8 +237,11 @@ func (t *Table) changed(g *gang, m *member, bound bool) (rejected []types.UID) {
 		t.poke(g)
 		return nil
 	}
-	_, planned := g.plan.places[m.pod.UID]
+	place, planned := g.plan.places[m.pod.UID]
 	switch {
+	case planned && bound && place != "" && place != m.node && !g.plan.going:
+		rejected = t.drop(g) // another has bound it: the others would not be beside it
+		t.poke(g)
 	case planned && bound:
 		t.settle(g)
 	case planned && m.pending():
@@ -349,6 +352,9 @@ func (t *Table) Reconsider(uid types.UID) {
 	switch m := t.pods[uid]; {
 	case m == nil:
 	case m.gang != nil:
+		if m.gang.bound > 0 {
+			m.gang.changed = t.now() // what it asks for may be told to the engine once more
+		}
 		t.poke(m.gang)
 	case m.pending():
 		t.wake(m.pod)

@@ -69,6 +69,7 @@ type gang struct {
 	since time.Time             // when this version was first seen
 	// checked: this process holds it, and nobody before it can bind anything that it does not know of.
 	checked bool
+	fenced  map[types.UID]bool // pods that were fenced since this process holds it: a takeover of thousands may need several tries
 }
 
 // TakeGang makes this process the only one that binds members of the gang: one write. Where another was it before, the
@@ -163,7 +164,7 @@ func (l *Locks) SweepGangs(ctx context.Context, living func() map[string]bool) e
 			}
 			namespace, _, _ := strings.Cut(lease.Annotations[GangAnnotation], "/")
 			live, err := pods[namespace]()
-			if failures[i] = err; err != nil || live[lease.Name] {
+			if failures[i] = err; err != nil || live[lease.Name] || live[anyGang] {
 				return
 			}
 		}
@@ -176,18 +177,19 @@ func (l *Locks) SweepGangs(ctx context.Context, living func() map[string]bool) e
 
 // checkMembers looks for what others may have bound, unless it is known that nobody could.
 func (l *Locks) checkMembers(ctx context.Context, g Gang) (map[types.UID]string, error) {
-	l.mu.Lock()
-	checked := l.gangs[g.Lease] != nil && l.gangs[g.Lease].checked
-	l.mu.Unlock()
+	checked, before := l.gangFences(g.Lease)
 	if checked {
 		return nil, nil
 	}
+	versions := map[types.UID]string{}
 	var pending []*v1.Pod
 	var moved *GangMovedError
 	err := l.eachPod(ctx, g.Namespace, func(pod *v1.Pod) {
 		name, certain := l.gangOf(pod)
 		switch {
 		case sighted(pod, pod.UID).gone || pod.DeletionTimestamp != nil || certain && name != g.Lease:
+		case pod.Spec.NodeName == "" && before[pod.UID]:
+			versions[pod.UID] = pod.ResourceVersion
 		case pod.Spec.NodeName == "":
 			pending = append(pending, pod)
 		case name == g.Lease && !g.Bound[pod.UID]:
@@ -200,7 +202,6 @@ func (l *Locks) checkMembers(ctx context.Context, g Gang) (map[types.UID]string,
 	if moved != nil {
 		return nil, moved
 	}
-	versions := map[types.UID]string{}
 	var mu sync.Mutex
 	var failures []error
 	parallel(len(pending), func(i int) {
@@ -212,12 +213,14 @@ func (l *Locks) checkMembers(ctx context.Context, g Gang) (map[types.UID]string,
 		case err != nil:
 			failures = append(failures, err)
 		case fenced == nil: // it is gone
+		case l.elsewhere(fenced, g.Lease): // its gang has become known meanwhile, and is another
 		case fenced.Spec.NodeName != "" && !g.Bound[pod.UID]:
 			failures = append(failures, &GangMovedError{g.Namespace + "/" + g.Name, pod.Name, fenced.Spec.NodeName})
 		default:
 			versions[pod.UID] = fenced.ResourceVersion
 		}
 	})
+	l.rememberFences(g.Lease, versions)
 	if len(failures) > 0 {
 		return nil, slices.MinFunc(failures, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	}
@@ -228,21 +231,57 @@ func (l *Locks) checkMembers(ctx context.Context, g Gang) (map[types.UID]string,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known := l.gangs[g.Lease]; known != nil && holder(known.lease) == l.me {
-		known.checked = true
+		known.checked, known.fenced = true, nil
 	}
 	l.stats.takeovers.Add(1)
 	return versions, nil
 }
 
+// gangFences: has a takeover of the gang been finished, and which pods were fenced for it.
+func (l *Locks) gangFences(name string) (checked bool, fenced map[types.UID]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.gangs[name]; known != nil {
+		return known.checked, maps.Clone(known.fenced)
+	}
+	return false, nil
+}
+
+func (l *Locks) rememberFences(name string, versions map[types.UID]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.gangs[name]
+	if known == nil || holder(known.lease) != l.me {
+		return
+	}
+	known.fenced = make(map[types.UID]bool, len(versions))
+	for uid := range versions {
+		known.fenced[uid] = true
+	}
+}
+
+// anyGang: there are pods of which nobody knows yet what gang they are in. It may be any.
+const anyGang = ""
+
 // gangsIn are the Leases of gangs that have living pods in a namespace.
 func (l *Locks) gangsIn(ctx context.Context, namespace string) (map[string]bool, error) {
 	live := map[string]bool{}
 	err := l.eachPod(ctx, namespace, func(pod *v1.Pod) {
-		if name, _ := l.gangOf(pod); name != "" && !sighted(pod, pod.UID).gone {
+		switch name, certain := l.gangOf(pod); {
+		case sighted(pod, pod.UID).gone:
+		case !certain:
+			live[anyGang] = true
+		case name != "":
 			live[name] = true
 		}
 	})
 	return live, err
+}
+
+// elsewhere: the pod is in no gang, or in another one, for certain.
+func (l *Locks) elsewhere(pod *v1.Pod, lease string) bool {
+	name, certain := l.gangOf(pod)
+	return certain && name != lease
 }
 
 // gangOf is the Lease of a pod's gang; certain is false when nobody knows yet what gang it is in.
@@ -305,7 +344,9 @@ func (l *Locks) observeGang(lease *coordinationv1.Lease) {
 		return
 	}
 	next := &gang{lease: lease, since: l.opts.Now()}
-	next.checked = known != nil && known.checked && holder(lease) == l.me
+	if known != nil && holder(known.lease) == l.me && holder(lease) == l.me {
+		next.checked, next.fenced = known.checked, known.fenced
+	}
 	l.gangs[lease.Name] = next
 }
 

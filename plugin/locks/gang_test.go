@@ -104,6 +104,31 @@ func TestAGangThatIsTakenOver(t *testing.T) {
 }
 
 // A plan that was made without knowing what is bound is refused, until it is known.
+// A takeover that ran out of time goes on where it was: what was fenced is not fenced again.
+func TestATakeoverGoesOn(t *testing.T) {
+	a := newAPI(t)
+	pending := []*v1.Pod{a.addPod("p1"), a.addPod("p2"), a.addPod("p3")}
+	mustTakeGang(t, a.gangLocks("b"), gangP())
+	next := a.gangLocks("a", hasty)
+	bound := a.addPod("p4")
+	a.changePod("p4", func(pod *v1.Pod) { pod.Spec.NodeName = "n" })
+	patches := func() int { return a.count("patch pods") }
+	if _, err := next.TakeGang(t.Context(), gangP()); err == nil {
+		t.Fatal("a bound member that the plan does not know")
+	}
+	before := patches()
+	next.rememberFences(lease, map[types.UID]string{pending[0].UID: "", pending[1].UID: ""})
+	versions := mustTakeGang(t, next, gangP(bound))
+	if len(versions) != 3 || patches()-before != 1 {
+		t.Errorf("%d versions, %d patches, want 3 and 1; calls: %v", len(versions), patches()-before, a.calls)
+	}
+	for _, pod := range pending {
+		if versions[pod.UID] != a.getPod(pod.Name).ResourceVersion {
+			t.Errorf("%s: version %q is not the newest", pod.Name, versions[pod.UID])
+		}
+	}
+}
+
 func TestAGangWithMembersThatThePlanDoesNotKnow(t *testing.T) {
 	a := newAPI(t)
 	old, next := a.gangLocks("a"), a.gangLocks("b", hasty)
@@ -166,6 +191,11 @@ func TestSweepGangs(t *testing.T) {
 		{"another's, gone", func(a *api, _ *Locks) { mustTakeGang(t, a.gangLocks("b"), gangP()) }, nil, false, 1},
 		{"another's, with a pod that is not known here", func(a *api, _ *Locks) {
 			a.addPod("p1")
+			mustTakeGang(t, a.gangLocks("b"), gangP())
+		}, nil, true, 1},
+		{"another's, with a pod whose gang nobody knows yet", func(a *api, l *Locks) {
+			a.addPod("x1")
+			l.opts.GangOf = func(*v1.Pod) (string, bool) { return "", false }
 			mustTakeGang(t, a.gangLocks("b"), gangP())
 		}, nil, true, 1},
 		{"another's, with a pod that has ended", func(a *api, _ *Locks) {

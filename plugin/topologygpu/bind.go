@@ -37,8 +37,14 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 			return fwk.AsStatus(fmt.Errorf("locking the GPUs of pod %s/%s's gang: %w", pod.Namespace, pod.Name, err))
 		}
 	}
-	if c.gpus == 0 {
+	if c.gpus == 0 && (gate == nil || p.locks == nil) {
 		return fwk.NewStatus(fwk.Skip)
+	}
+	if c.gpus == 0 { // nothing to lock, but another leader must not bind it beside ours either
+		if err := p.assign(ctx, pod, node, nil, gate, c.plan); err != nil {
+			return fwk.AsStatus(fmt.Errorf("binding pod %s/%s to node %s: %w", pod.Namespace, pod.Name, node, err))
+		}
+		return nil
 	}
 	annotations, err := p.annotations(pod, node)
 	if err != nil {
@@ -96,6 +102,7 @@ var errElsewhere = errors.New("another scheduler has bound the pod")
 // takes a pod's locks away writes to the pod first, so that a Binding prepared before is refused. A version that has
 // changed for another reason (upstream notes nominations on the pod) is looked up, and the locks are taken again.
 // gate: of the pod's gang and its numbered plan, whose locks are had; nil: in no gang, and its lock is still to be taken.
+// annotations: nil for a pod without GPUs, which locks none.
 func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string, gate *gangs.Gate, number uint64) error {
 	binding := &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: annotations},
@@ -110,7 +117,7 @@ func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotatio
 		binding.ResourceVersion = cmp.Or(version, p.version(pod))
 	}
 	for try := 1; ; try++ {
-		if !locked {
+		if !locked && annotations != nil {
 			if err := p.lockPod(ctx, pod, node, annotations); err != nil {
 				return err
 			}
@@ -131,7 +138,7 @@ func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotatio
 		case !apierrors.IsConflict(err) || p.locks == nil || live.DeletionTimestamp != nil || try == bindTries:
 			return err
 		}
-		if lost := p.checkGang(ctx, pod, gate, number); lost != nil {
+		if lost := p.checkGang(ctx, pod, gate, number, node); lost != nil {
 			return errors.Join(err, lost)
 		}
 		binding.ResourceVersion, locked = live.ResourceVersion, false

@@ -219,7 +219,11 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	go c.table.Run(ctx, &waker{cluster: c, logger: logger})
 	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
 	go c.watchRoom(ctx)
-	go (&keeper{cluster: c, logger: logger}).run(ctx)
+	keeps := &keeper{cluster: c, logger: logger}
+	go keeps.run(ctx)
+	if c.locks != nil {
+		go keeps.runSweep(ctx)
+	}
 	go c.runRecall(ctx, logger)
 	logger.Info("Engine ready", "megabytes", c.engine.Bytes()>>20, "gpuResources", c.args.Resources,
 		"fabricFile", c.args.FabricFile, "permitWait", c.args.PermitWait, "deviceLocks", c.lockNamespace)

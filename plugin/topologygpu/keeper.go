@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/frond-scheduler/frond/plugin/gangs"
@@ -21,6 +23,12 @@ const (
 	keeperPause = time.Second
 	asleepAfter = 5 * time.Second // between two rounds: what was seen before is too old to act on
 	keeperCall  = 5 * time.Second
+
+	sweepWithin = 30 * time.Second
+	sweepRetry  = 15 * time.Second // a sweep that failed may have listed much
+
+	deleteWidth = 32
+	pageSize    = 500
 )
 
 const (
@@ -58,71 +66,95 @@ func (k *keeper) round(ctx context.Context) {
 	for _, half := range k.table.Halves() {
 		k.half(ctx, half, asleep)
 	}
-	k.sweep(ctx)
 }
 
-// sweep deletes the Leases of gangs that are gone.
-func (k *keeper) sweep(ctx context.Context) {
-	if k.locks == nil {
-		return
+// runSweep deletes the Leases of gangs that are gone. Not in the keeper's rounds: half-bound gangs do not wait for it.
+func (k *keeper) runSweep(ctx context.Context) {
+	pause := keeperPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = keeperPause
+		if !k.synced() || !k.leading() {
+			continue
+		}
+		if err := k.sweep(ctx); err != nil {
+			k.logger.Error(err, "Leases of gangs that are gone were not deleted; will try again")
+			pause = sweepRetry
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, keeperCall)
+}
+
+func (k *keeper) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
-	err := k.locks.SweepGangs(ctx, func() map[string]bool {
+	return k.locks.SweepGangs(ctx, func() map[string]bool {
 		living := map[string]bool{}
 		for _, id := range k.table.Gangs() {
 			living[gangLease(id)] = true
 		}
 		return living
 	})
-	if err != nil {
-		k.logger.Error(err, "Leases of gangs that are gone were not deleted; will try again")
-	}
 }
 
 // half looks after one half-bound gang.
 func (k *keeper) half(ctx context.Context, half gangs.Half, asleep bool) {
 	logger := klog.LoggerWithValues(k.logger, "gang", half.ID.String(), "bound", len(half.Bound), "minMember", half.MinMember)
-	ctx, cancel := context.WithTimeout(ctx, keeperCall)
-	defer cancel()
-	// One answer shows that the gang could be finished; all are read before anything is deleted. A gang that is being bound is
-	// half-bound, too, and must not be held up.
-	asked := half.Bound
-	if !half.Overdue {
-		asked = asked[:1]
-	}
-	live, err := k.live(ctx, asked)
+	live, err := k.live(ctx, half)
 	k.table.HalfSeen(half.ID, err == nil && !asleep)
 	if err != nil || asleep || !half.Overdue {
 		return
 	}
 	rejected, ok := k.table.Abandon(half.ID)
 	if !ok {
-		return // it became whole a moment ago
+		return // it became whole a moment ago, or got on
 	}
 	k.reject(rejected, messageReleased)
 	logger.Info("Gang released: it was never whole and could not be completed")
-	for _, pod := range live {
+	workqueue.ParallelizeUntil(ctx, deleteWidth, len(live), func(i int) {
+		pod := live[i]
+		ctx, cancel := context.WithTimeout(ctx, keeperCall)
+		defer cancel()
 		k.recorder.Event(pod, v1.EventTypeWarning, reasonReleased, messageReleased)
 		err := k.first.ClientSet().CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			logger.Error(err, "A bound pod of a half-bound gang was not deleted", "pod", klog.KObj(pod))
 		}
-	}
+	})
 }
 
-// live reads pods from the API server: those that are still bound.
-func (k *keeper) live(ctx context.Context, pods []*v1.Pod) (live []*v1.Pod, err error) {
-	for _, pod := range pods {
-		found, err := k.first.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
+// live reads bound members from the API server: those that are still so. One answer shows that the gang could be finished; all
+// are read before anything is deleted. A gang that is being bound is half-bound, too, and must not be held up.
+func (k *keeper) live(ctx context.Context, half gangs.Half) (live []*v1.Pod, err error) {
+	ctx, cancel := context.WithTimeout(ctx, keeperCall)
+	defer cancel()
+	pods := k.first.ClientSet().CoreV1().Pods(half.ID.Namespace)
+	if !half.Overdue {
+		if _, err := pods.Get(ctx, half.Bound[0].Name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
-		case found.UID == pod.UID && found.Spec.NodeName != "":
-			live = append(live, found)
+		}
+		return nil, nil
+	}
+	bound := make(map[types.UID]bool, len(half.Bound))
+	for _, pod := range half.Bound {
+		bound[pod.UID] = true
+	}
+	for page := (metav1.ListOptions{Limit: pageSize}); ; {
+		list, err := pods.List(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			if pod := &list.Items[i]; bound[pod.UID] && pod.Spec.NodeName != "" {
+				live = append(live, pod)
+			}
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			return live, nil
 		}
 	}
-	return live, nil
 }

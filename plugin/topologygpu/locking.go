@@ -23,9 +23,12 @@ import (
 	"github.com/frond-scheduler/frond/shim"
 )
 
-// lockWithin is how long all Leases of a gang may take. It is less than what a half-bound gang is given, and no Binding is
-// sent before the last one is had.
-const lockWithin = 10 * time.Second
+// lockWithin is how long all Leases of a gang may take; no Binding is sent before the last one is had. Of a gang that is half
+// bound it is less, because its bound members are deleted when it does not get on.
+const (
+	lockWithin     = 10 * time.Second
+	lockHalfWithin = 6 * time.Second
+)
 
 var errDropped = errors.New(reasonDropped)
 
@@ -85,6 +88,9 @@ func (c *cluster) lockChanged(node string) {
 
 // leaseOf is the Lease of a pod's gang.
 func (c *cluster) leaseOf(pod *v1.Pod) (name string, certain bool) {
+	if _, ours := c.profiles.Load(pod.Spec.SchedulerName); !ours {
+		return "", true // whoever binds it, and wherever: it is not in our plans
+	}
 	switch class := c.reader.Classify(pod); class.Kind {
 	case workload.Member:
 		return gangLease(class.Gang), true
@@ -139,7 +145,11 @@ func (p *Plugin) lockPlaces(gate *gangs.Gate, places []gangs.Placed) error {
 		wants[place.Node] = append(wants[place.Node], claimant(place.Pod, annotations))
 	}
 	// Not with one pod's context: the others of its gang wait for it, too.
-	ctx, cancel := context.WithTimeout(p.ctx, lockWithin)
+	within := lockWithin
+	if len(gate.Around) > 0 {
+		within = lockHalfWithin
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, within)
 	defer cancel()
 	// The gang first: what other leaders may do with it is known before anything of a node's is taken.
 	bound := make(map[types.UID]bool, len(gate.Around))
@@ -157,9 +167,12 @@ func (p *Plugin) lockPlaces(gate *gangs.Gate, places []gangs.Placed) error {
 
 // checkGang: a Binding was refused because its pod has changed. If that was another scheduler that took the gang over, nothing
 // of this plan may go on.
-func (p *Plugin) checkGang(ctx context.Context, pod *v1.Pod, gate *gangs.Gate, number uint64) error {
+func (p *Plugin) checkGang(ctx context.Context, pod *v1.Pod, gate *gangs.Gate, number uint64, node string) error {
 	if gate == nil || p.locks == nil {
 		return nil
+	}
+	if !p.table.Holds(pod.UID, number, node) {
+		return errDropped
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockWithin)
 	defer cancel()
