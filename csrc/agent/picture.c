@@ -22,8 +22,10 @@ void picture_take(struct picture *picture, const struct probe_report *report)
 	if (report->state != PROBE_OK) {
 		picture_doubt(picture, report->reason);
 		/* A driver that is not there starts afresh, and what it said of XIDs is over. */
-		if (report->state == PROBE_NO_LIBRARY || report->state == PROBE_NO_DRIVER)
+		if (report->state == PROBE_NO_LIBRARY || report->state == PROBE_NO_DRIVER) {
+			picture->driver_began = true;
 			picture->xids_stand = false;
+		}
 		return;
 	}
 	picture->good = true;
@@ -54,7 +56,11 @@ void picture_recall(struct picture *picture, const struct status *status, bool x
 		return;
 	*picture->recalled = *status;
 	picture->recalled->heartbeat_s = PROBE_UNKNOWN;
-	picture->xids_stand = xids_stand;
+	picture->xids_stand = xids_stand && !picture->driver_began;
+	if (picture->good) { /* our own report goes out next, perhaps before another look */
+		recall(picture);
+		compare(picture);
+	}
 }
 
 void picture_doubt(struct picture *picture, const char *why)

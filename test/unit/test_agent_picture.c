@@ -161,6 +161,32 @@ static void an_xid_stands_until_the_driver_starts_again(void)
 	TEST_ASSERT_NULL(picture.recalled);
 }
 
+static void an_xid_that_is_recalled_after_the_driver_started_again_does_not_stand(void)
+{
+	struct status before = earlier();
+	report.state = PROBE_NO_DRIVER;
+	taken();
+	report.state = PROBE_OK;
+	taken();
+	picture_recall(&picture, &before, true);
+	for (uint32_t i = 0; i < 2; i++) {
+		TEST_ASSERT_EQUAL(PROBE_HEALTHY, picture.now.devices[1].health);
+		taken();
+	}
+}
+
+static void what_is_recalled_late_shows_in_the_next_write(void)
+{
+	struct status before = earlier();
+	report.gpus[0].uuid[0] = '\0';
+	taken();
+	picture_recall(&picture, &before, true);
+	accepted(); /* without another look */
+	TEST_ASSERT_EQUAL_STRING("GPU-0", picture.written.devices[0].id);
+	TEST_ASSERT_EQUAL(PROBE_UNHEALTHY, picture.written.devices[1].health);
+	TEST_ASSERT_EQUAL_STRING("XID 79", picture.written.devices[1].reason);
+}
+
 static void an_xid_does_not_outlive_a_restart_of_the_node(void)
 {
 	struct status before = earlier();
@@ -340,6 +366,8 @@ int main(void)
 	RUN_TEST(gpus_that_nobody_can_ask_about_are_unknown_and_stay);
 	RUN_TEST(what_was_reported_before_shows_only_when_nobody_can_be_asked);
 	RUN_TEST(an_xid_stands_until_the_driver_starts_again);
+	RUN_TEST(an_xid_that_is_recalled_after_the_driver_started_again_does_not_stand);
+	RUN_TEST(what_is_recalled_late_shows_in_the_next_write);
 	RUN_TEST(an_xid_does_not_outlive_a_restart_of_the_node);
 	RUN_TEST(a_gpu_that_has_no_name_any_more_keeps_it);
 	RUN_TEST(another_machine_has_nothing_of_the_one_before);
