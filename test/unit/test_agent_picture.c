@@ -143,6 +143,22 @@ static void what_was_reported_before_shows_only_when_nobody_can_be_asked(void)
 	TEST_ASSERT_EQUAL_STRING("XID 79", picture.now.devices[1].reason);
 }
 
+static void use_that_was_reported_before_is_not_replaced_by_what_nobody_read(void)
+{
+	report.gpus[0].utilization = 95;
+	report.gpus[0].memory_used_mib = 70144;
+	report.gpus[1].utilization = PROBE_UNKNOWN;
+	report.gpus[1].memory_used_mib = PROBE_UNKNOWN;
+	struct status before = earlier();
+	picture_recall(&picture, &before, true);
+	picture_doubt(&picture, "it hangs");
+	accepted();
+	TEST_ASSERT_EQUAL(95, picture.written.devices[0].utilization);
+	TEST_ASSERT_EQUAL(70144, picture.written.devices[0].memory_used_mib);
+	TEST_ASSERT_EQUAL(PROBE_UNKNOWN, picture.written.devices[1].utilization);
+	TEST_ASSERT_EQUAL(PROBE_UNKNOWN, picture.written.devices[1].memory_used_mib);
+}
+
 static void an_xid_stands_until_the_driver_starts_again(void)
 {
 	struct status before = earlier();
@@ -365,6 +381,7 @@ int main(void)
 	RUN_TEST(what_changes_while_a_write_is_under_way_is_news_after_it);
 	RUN_TEST(gpus_that_nobody_can_ask_about_are_unknown_and_stay);
 	RUN_TEST(what_was_reported_before_shows_only_when_nobody_can_be_asked);
+	RUN_TEST(use_that_was_reported_before_is_not_replaced_by_what_nobody_read);
 	RUN_TEST(an_xid_stands_until_the_driver_starts_again);
 	RUN_TEST(an_xid_that_is_recalled_after_the_driver_started_again_does_not_stand);
 	RUN_TEST(what_is_recalled_late_shows_in_the_next_write);
