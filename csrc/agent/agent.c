@@ -236,13 +236,13 @@ static void recall(struct agent *agent)
 	free(status);
 }
 
-/* A read that may not be, or whose object is not there, is an answer as well. The node must be there: without it we would
- * make an object that nobody ever deletes. */
-static bool read_answered(struct agent *agent, enum agent_request what, enum api_answer answer)
+/* A read that may not be for good, or whose object is not there, is an answer as well. The node must be there: without it we
+ * would make an object that nobody ever deletes. */
+static bool read_answered(struct agent *agent, enum agent_request what, enum api_answer answer, bool refused_for_good)
 {
-	if (answer != API_OK && answer != API_REFUSED && !(answer == API_MISSING && what == REQUEST_RECALL))
+	if (answer != API_OK && !refused_for_good && !(answer == API_MISSING && what == REQUEST_RECALL))
 		return false;
-	if (answer == API_REFUSED)
+	if (refused_for_good)
 		fprintf(stderr, "frond-agent: may not read %s; goes on without\n",
 			what == REQUEST_NODE ? "its node, so the report is not deleted with it" : "its own report");
 	if (what == REQUEST_NODE) {
@@ -263,9 +263,11 @@ static void answered(struct agent *agent, const struct api_result *result, int64
 	enum agent_request what = agent->request;
 	agent->request = REQUEST_NONE;
 	agent->counts.answers[result->answer]++;
+	bool refused_for_good = pace_refused(&agent->pace, result->answer == API_REFUSED, now_ms);
 	if (what == REQUEST_STATUS)
 		picture_wrote(&agent->picture, result->answer == API_OK);
-	if ((what == REQUEST_RECALL || what == REQUEST_NODE) && read_answered(agent, what, result->answer))
+	if ((what == REQUEST_RECALL || what == REQUEST_NODE) &&
+	    read_answered(agent, what, result->answer, refused_for_good))
 		return;
 	if (result->answer != API_OK) {
 		if (result->answer == API_MISSING)
