@@ -241,6 +241,26 @@ def driver_hangs_from_the_start(rig_of):
     ends_well(rig)
 
 
+def driver_hangs_before_the_earlier_report_is_known(rig_of):
+    rig = rig_of(SANITIZED, "utilization 0 95\nused 0 70144", args=["--heartbeat", "2s"])
+    rig.wait_healthy()
+    good = rig.statuses()[-1]
+    check(rig.stop() == 0, "it ended badly")
+    count = len(rig.statuses())
+    rig.api.down()
+    rig.machine("hang all")
+    rig.start()
+    rig.wait("the watchdog", lambda: rig.metric("frond_agent_hangs_total") == 1, 15)
+    rig.api.up()
+    rig.wait("heartbeats", lambda: len(rig.statuses()) > count + 1, 35)
+    for status in rig.statuses()[count:]:
+        check(health_of(status) == UNKNOWN, f"{status}")
+        for device, before in zip(status["devices"], good["devices"]):
+            check(device["reason"] == "the driver has not come back from a call for 10 s", f"reason {device.get('reason')}")
+            check({**device, "health": 0, "reason": 0} == {**before, "health": 0, "reason": 0}, "the rest is not as last known")
+    ends_well(rig)
+
+
 def driver_goes_away(rig_of):
     rig = rig_of(SANITIZED, "lost 2", args=["--interval", "100ms", "--heartbeat", "1s"])
     dead = HEALTHY[:2] + ["Unhealthy"] + HEALTHY[3:]
@@ -444,7 +464,7 @@ def command_line(rig_of):
 
 SCENARIOS = [api_is_down, conflicts_and_errors, api_is_slow, driver_hangs, token_is_rotated, ca_is_rotated,
              idle_writes_only_heartbeats, changes_are_written_at_once, random_error_codes, any_bytes_as_answers, memory_stays_flat,
-             restart_knows_what_was_reported, what_others_left_is_not_believed, it_may_not_read, reads_are_refused_for_a_moment, driver_hangs_from_the_start, throttled, driver_goes_away, no_driver_at_all, api_is_down_at_the_start,
+             restart_knows_what_was_reported, what_others_left_is_not_believed, it_may_not_read, reads_are_refused_for_a_moment, driver_hangs_from_the_start, driver_hangs_before_the_earlier_report_is_known, throttled, driver_goes_away, no_driver_at_all, api_is_down_at_the_start,
              object_is_deleted, odd_clients, command_line]
 
 
