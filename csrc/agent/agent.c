@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_S 3
+#define STOP_S     3
+#define HANG_WORDS "the driver has not come back from a call for %d s"
 
 static bool start(struct agent *agent);
 static void look(struct agent *agent, int64_t now_ms);
@@ -101,6 +102,13 @@ static void stop(struct agent *agent)
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
+static void doubt_hung(struct agent *agent)
+{
+	char why[STATUS_REASON_MAX];
+	snprintf(why, sizeof(why), HANG_WORDS, AGENT_HANG_MS / 1000);
+	picture_doubt(&agent->picture, why);
+}
+
 static void look(struct agent *agent, int64_t now_ms)
 {
 	const struct probe_report *report = worker_take(agent->worker);
@@ -110,11 +118,8 @@ static void look(struct agent *agent, int64_t now_ms)
 		if (!agent->hung && now_ms - agent->asked_ms >= AGENT_HANG_MS) {
 			agent->hung = true;
 			agent->counts.hangs++;
-			char why[STATUS_REASON_MAX];
-			snprintf(why, sizeof(why), "the driver has not come back from a call for %d s",
-				 AGENT_HANG_MS / 1000);
-			picture_doubt(&agent->picture, why);
-			fprintf(stderr, "frond-agent: %s\n", why);
+			doubt_hung(agent);
+			fprintf(stderr, "frond-agent: " HANG_WORDS "\n", AGENT_HANG_MS / 1000);
 		}
 		return;
 	}
@@ -234,15 +239,17 @@ static void recall(struct agent *agent)
 	else
 		fprintf(stderr, "frond-agent: the report of an earlier agent is not used: %s\n", complaint.text);
 	free(status);
+	if (agent->hung) /* no look will come that shows what was recalled */
+		doubt_hung(agent);
 }
 
-/* A read that may not be, or whose object is not there, is an answer as well. The node must be there: without it we would
- * make an object that nobody ever deletes. */
-static bool read_answered(struct agent *agent, enum agent_request what, enum api_answer answer)
+/* A read that may not be for good, or whose object is not there, is an answer as well. The node must be there: without it we
+ * would make an object that nobody ever deletes. */
+static bool read_answered(struct agent *agent, enum agent_request what, enum api_answer answer, bool refused_for_good)
 {
-	if (answer != API_OK && answer != API_REFUSED && !(answer == API_MISSING && what == REQUEST_RECALL))
+	if (answer != API_OK && !refused_for_good && !(answer == API_MISSING && what == REQUEST_RECALL))
 		return false;
-	if (answer == API_REFUSED)
+	if (refused_for_good)
 		fprintf(stderr, "frond-agent: may not read %s; goes on without\n",
 			what == REQUEST_NODE ? "its node, so the report is not deleted with it" : "its own report");
 	if (what == REQUEST_NODE) {
@@ -263,9 +270,11 @@ static void answered(struct agent *agent, const struct api_result *result, int64
 	enum agent_request what = agent->request;
 	agent->request = REQUEST_NONE;
 	agent->counts.answers[result->answer]++;
+	bool refused_for_good = pace_refused(&agent->pace, result->answer == API_REFUSED, now_ms);
 	if (what == REQUEST_STATUS)
 		picture_wrote(&agent->picture, result->answer == API_OK);
-	if ((what == REQUEST_RECALL || what == REQUEST_NODE) && read_answered(agent, what, result->answer))
+	if ((what == REQUEST_RECALL || what == REQUEST_NODE) &&
+	    read_answered(agent, what, result->answer, refused_for_good))
 		return;
 	if (result->answer != API_OK) {
 		if (result->answer == API_MISSING)

@@ -53,3 +53,11 @@ void pace_failed(struct pace *pace, int64_t retry_after_s, int64_t now_ms)
 		wait = retry_after_s * 1000 + rolled(pace, 1000);
 	pace->never_before_ms = now_ms + wait;
 }
+
+bool pace_refused(struct pace *pace, bool refused, int64_t now_ms)
+{
+	if (!pace->refused)
+		pace->refused_ms = now_ms;
+	pace->refused = refused;
+	return refused && now_ms - pace->refused_ms >= PACE_REFUSAL_MS;
+}

@@ -11,12 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PACE_GAP_MS       1000  /* between two writes in the long run: a GPU that flickers must be no flood */
-#define PACE_BURST        3     /* so many may come in a row: a second GPU dies while the first is told */
-#define PACE_LEAST_MS     50    /* between any two; bad news waits for that only, since good news comes before it */
-#define PACE_BACKOFF_MS   1000  /* after the first failure; doubles */
-#define PACE_BACKOFF_MAX  30000 /* so that a report is fresh again soon after an outage */
-#define PACE_OBEYED_MAX_S 300   /* of what the server asks for in Retry-After */
+#define PACE_GAP_MS       1000   /* between two writes in the long run: a GPU that flickers must be no flood */
+#define PACE_BURST        3      /* so many may come in a row: a second GPU dies while the first is told */
+#define PACE_LEAST_MS     50     /* between any two; bad news waits for that only, since good news comes before it */
+#define PACE_BACKOFF_MS   1000   /* after the first failure; doubles */
+#define PACE_BACKOFF_MAX  30000  /* so that a report is fresh again soon after an outage */
+#define PACE_OBEYED_MAX_S 300    /* of what the server asks for in Retry-After */
+#define PACE_REFUSAL_MS   300000 /* refused for so long, it is meant: rights come late, or are lost for a moment */
 
 struct pace {
 	int64_t heartbeat_ms;
@@ -26,6 +27,8 @@ struct pace {
 	int64_t never_before_ms; /* no request earlier, whatever it is */
 	int64_t spent_ms;        /* until when the writes so far use up the long run */
 	uint32_t failures;       /* since the last success */
+	bool refused;            /* by the last answer */
+	int64_t refused_ms;      /* since when there was no other */
 };
 
 void pace_start(struct pace *pace, int64_t heartbeat_ms, uint64_t seed, int64_t now_ms);
@@ -37,5 +40,8 @@ int64_t pace_wait_ms(const struct pace *pace, enum pace_news news, int64_t now_m
 
 void pace_wrote(struct pace *pace, int64_t now_ms);
 void pace_failed(struct pace *pace, int64_t retry_after_s, int64_t now_ms);
+
+/* For each answer, before the others: was it a refusal? true: it was nothing else for so long that it is meant. */
+bool pace_refused(struct pace *pace, bool refused, int64_t now_ms);
 
 #endif

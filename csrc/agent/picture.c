@@ -12,9 +12,14 @@ static void recall(struct picture *picture);
 static void use_take(struct picture_use *use, const struct status_device *device);
 static int64_t rounded(int64_t value, int64_t step, int64_t most);
 
+static const struct picture_use use_unknown = {
+	.smooth = PROBE_UNKNOWN, .mib = PROBE_UNKNOWN, .percent = PROBE_UNKNOWN, .said_mib = PROBE_UNKNOWN};
+
 void picture_start(struct picture *picture)
 {
 	memset(picture, 0, sizeof(*picture));
+	for (uint32_t i = 0; i < PROBE_GPUS_MAX; i++)
+		picture->use[i] = use_unknown;
 }
 
 void picture_take(struct picture *picture, const struct probe_report *report)
@@ -22,8 +27,10 @@ void picture_take(struct picture *picture, const struct probe_report *report)
 	if (report->state != PROBE_OK) {
 		picture_doubt(picture, report->reason);
 		/* A driver that is not there starts afresh, and what it said of XIDs is over. */
-		if (report->state == PROBE_NO_LIBRARY || report->state == PROBE_NO_DRIVER)
+		if (report->state == PROBE_NO_LIBRARY || report->state == PROBE_NO_DRIVER) {
+			picture->driver_began = true;
 			picture->xids_stand = false;
+		}
 		return;
 	}
 	picture->good = true;
@@ -54,7 +61,11 @@ void picture_recall(struct picture *picture, const struct status *status, bool x
 		return;
 	*picture->recalled = *status;
 	picture->recalled->heartbeat_s = PROBE_UNKNOWN;
-	picture->xids_stand = xids_stand;
+	picture->xids_stand = xids_stand && !picture->driver_began;
+	if (picture->good) { /* our own report goes out next, perhaps before another look */
+		recall(picture);
+		compare(picture);
+	}
 }
 
 void picture_doubt(struct picture *picture, const char *why)
@@ -86,12 +97,13 @@ void picture_write(struct picture *picture)
 {
 	for (uint32_t i = 0; i < picture->now.device_count; i++) {
 		struct picture_use *use = &picture->use[i];
+		struct status_device *device = &picture->now.devices[i];
+		/* What was not read is as picture_take() left it, or as it was recalled. */
 		if (use->smooth >= 0)
-			use->percent = (int32_t)rounded((use->smooth + 128) / 256, PICTURE_PERCENT_STEP, 100);
+			device->utilization = use->percent =
+				(int32_t)rounded((use->smooth + 128) / 256, PICTURE_PERCENT_STEP, 100);
 		if (use->mib >= 0)
-			use->said_mib = rounded(use->mib, PICTURE_MIB_STEP, STATUS_MIB_MAX);
-		picture->now.devices[i].utilization = use->percent;
-		picture->now.devices[i].memory_used_mib = use->said_mib;
+			device->memory_used_mib = use->said_mib = rounded(use->mib, PICTURE_MIB_STEP, STATUS_MIB_MAX);
 	}
 	picture->confirmed = false;
 	picture->news = false;
@@ -178,10 +190,7 @@ static bool same(const struct status *a, const struct status *b)
 static void use_take(struct picture_use *use, const struct status_device *device)
 {
 	if (strcmp(use->id, device->id) != 0) {
-		*use = (struct picture_use){.smooth = PROBE_UNKNOWN,
-					    .mib = PROBE_UNKNOWN,
-					    .percent = PROBE_UNKNOWN,
-					    .said_mib = PROBE_UNKNOWN};
+		*use = use_unknown;
 		memcpy(use->id, device->id, sizeof(use->id));
 	}
 	/* A quarter of each new reading: at two a second most of a step is seen after three seconds. */

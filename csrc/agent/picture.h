@@ -35,7 +35,8 @@ struct picture {
 	struct picture_use use[PROBE_GPUS_MAX];
 	struct status now, written; /* both without a heartbeat */
 	struct status *recalled;    /* what was reported before this agent started; NULL: nothing, or of no more use */
-	bool xids_stand;            /* the node has not been restarted since then */
+	bool xids_stand;            /* neither node nor driver has been started again since then */
+	bool driver_began;          /* the driver has, after this agent: it may be before the report is recalled */
 };
 
 void picture_start(struct picture *picture);

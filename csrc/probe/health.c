@@ -60,7 +60,7 @@ static bool verdict(struct probe_gpu *gpu, enum probe_health health, const char 
 
 /* XIDs that a program causes and that leave the GPU as good as it was: an illegal access, a page fault, a channel that was
  * stopped or cleaned up, a video engine's complaint, a context switch that took too long. */
-static bool is_programs_fault(int32_t xid)
+bool is_programs_fault(int32_t xid)
 {
 	return xid == 13 || xid == 31 || xid == 43 || xid == 45 || xid == 68 || xid == 109;
 }

@@ -223,7 +223,8 @@ static int32_t events_take(struct probe *probe, struct reading *reading)
 		for (uint32_t i = 0; i < PROBE_GPUS_MAX; i++) {
 			struct gpu_session *gpu = &probe->gpus[i];
 			if (gpu->watched && gpu->watched_as.handle == event.device.handle &&
-			    (event.eventType & nvmlEventTypeXidCriticalError) != 0)
+			    (event.eventType & nvmlEventTypeXidCriticalError) != 0 &&
+			    (gpu->xid <= 0 || is_programs_fault(gpu->xid))) /* programs die of a sick GPU, after it */
 				gpu->xid = event.eventData > XID_MAX ? (int32_t)XID_MAX : (int32_t)event.eventData;
 		}
 	}

@@ -72,6 +72,9 @@ void pairs_read(struct reading *reading);
 void memory_health_read(struct reading *reading, uint32_t index);
 void health_judge(const struct reading *reading, uint32_t index);
 
+/* An XID that says nothing against the GPU. */
+bool is_programs_fault(int32_t xid);
+
 /* merge.c: from what was read. */
 void merge_links(struct probe_report *report);
 void merge_islands(struct probe_report *report);

@@ -36,6 +36,7 @@ class FakeApi:
         self.left = None  # a status that somebody else has left
         self.reads = []  # (path, HTTP code)
         self.forbid_reads = False
+        self.refuse_reads = 0  # so many of each path
         self.accepted = []  # (when, status)
         self.requests = []  # (when, HTTP code)
         self.complaints = []  # requests that no agent should make
@@ -120,7 +121,7 @@ class FakeApi:
     def read(self, request):
         if request.headers.get("Authorization") != "Bearer " + self.token:
             return None, 401
-        if self.forbid_reads:
+        if self.forbid_reads or self.reads.count((request.path, 403)) < self.refuse_reads:
             return None, 403
         if request.path == "/api/v1/nodes/" + self.node:
             if "PartialObjectMetadata" not in request.headers.get("Accept", ""):

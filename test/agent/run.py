@@ -13,6 +13,7 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True  # nothing is built outside build/
+from fakeapi import BASE
 from rig import H100, NVML, XML, Rig, health_of, make_ca, once, replace
 
 SANITIZED, RELEASE = (os.path.abspath(path) for path in sys.argv[1:3])
@@ -240,6 +241,26 @@ def driver_hangs_from_the_start(rig_of):
     ends_well(rig)
 
 
+def driver_hangs_before_the_earlier_report_is_known(rig_of):
+    rig = rig_of(SANITIZED, "utilization 0 95\nused 0 70144", args=["--heartbeat", "2s"])
+    rig.wait_healthy()
+    good = rig.statuses()[-1]
+    check(rig.stop() == 0, "it ended badly")
+    count = len(rig.statuses())
+    rig.api.down()
+    rig.machine("hang all")
+    rig.start()
+    rig.wait("the watchdog", lambda: rig.metric("frond_agent_hangs_total") == 1, 15)
+    rig.api.up()
+    rig.wait("heartbeats", lambda: len(rig.statuses()) > count + 1, 35)
+    for status in rig.statuses()[count:]:
+        check(health_of(status) == UNKNOWN, f"{status}")
+        for device, before in zip(status["devices"], good["devices"]):
+            check(device["reason"] == "the driver has not come back from a call for 10 s", f"reason {device.get('reason')}")
+            check({**device, "health": 0, "reason": 0} == {**before, "health": 0, "reason": 0}, "the rest is not as last known")
+    ends_well(rig)
+
+
 def driver_goes_away(rig_of):
     rig = rig_of(SANITIZED, "lost 2", args=["--interval", "100ms", "--heartbeat", "1s"])
     dead = HEALTHY[:2] + ["Unhealthy"] + HEALTHY[3:]
@@ -366,9 +387,29 @@ def it_may_not_read(rig_of):
     rig = rig_of(SANITIZED, start=False)
     rig.api.forbid_reads = True
     rig.start()
-    rig.wait_healthy()
-    check(rig.logged().count("may not read") == 2, rig.logged())
+    rig.wait("another try", lambda: rig.api.reads == [(BASE + rig.node, 403)] * 3, 10)
+    check(rig.api.requests == [] and "HTTP 403" in rig.logged() and "may not read" not in rig.logged(), rig.logged())
+    if DOWN_S >= 300:  # for so long that it is meant
+        rig.wait_healthy(345)
+        check(rig.logged().count("may not read") == 2, rig.logged())
     ends_well(rig)
+
+
+def reads_are_refused_for_a_moment(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "1s", "--interval", "100ms"])
+    rig.wait_healthy()
+    rig.machine("xid 5 79")
+    rig.wait("the XID", lambda: rig.statuses()[-1]["devices"][5]["health"] == "Unhealthy", 5)
+    check(rig.stop() == 0, "it ended badly")
+    rig.machine("")  # the driver has told
+    count, reads, rig.api.refuse_reads = len(rig.statuses()), len(rig.api.reads), 1
+    rig.start()
+    rig.wait("reports after the restart", lambda: len(rig.statuses()) > count + 1, 12)
+    own, node = BASE + rig.node, "/api/v1/nodes/" + rig.node
+    check(rig.api.reads[reads:] == [(own, 403), (own, 200), (node, 403), (node, 200)], f"{rig.api.reads}")
+    for status in rig.statuses()[count:]:
+        check(status["devices"][5]["health"] == "Unhealthy" and status["devices"][5]["reason"] == "XID 79", f"{status}")
+    ends_well(rig)  # the server complains about an object without its owner
 
 
 def odd_clients(rig_of):
@@ -423,7 +464,7 @@ def command_line(rig_of):
 
 SCENARIOS = [api_is_down, conflicts_and_errors, api_is_slow, driver_hangs, token_is_rotated, ca_is_rotated,
              idle_writes_only_heartbeats, changes_are_written_at_once, random_error_codes, any_bytes_as_answers, memory_stays_flat,
-             restart_knows_what_was_reported, what_others_left_is_not_believed, it_may_not_read, driver_hangs_from_the_start, throttled, driver_goes_away, no_driver_at_all, api_is_down_at_the_start,
+             restart_knows_what_was_reported, what_others_left_is_not_believed, it_may_not_read, reads_are_refused_for_a_moment, driver_hangs_from_the_start, driver_hangs_before_the_earlier_report_is_known, throttled, driver_goes_away, no_driver_at_all, api_is_down_at_the_start,
              object_is_deleted, odd_clients, command_line]
 
 

@@ -207,6 +207,15 @@ static inline bool is_programs(uint32_t xid)
 	return xid == 13 || xid == 31 || xid == 43 || xid == 45 || xid == 68 || xid == 109;
 }
 
+/* The first that is the GPU's own, or else the last. */
+static inline uint32_t xid_that_counts(const struct machine_gpu *gpu)
+{
+	uint32_t xid = 0;
+	for (uint32_t i = 0; i < gpu->xid_count && (xid == 0 || is_programs(xid)); i++)
+		xid = gpu->xids[i];
+	return xid;
+}
+
 static inline bool was_told(const struct probe_report *r, uint32_t gpu, int32_t code)
 {
 	for (uint32_t i = 0; i < r->failure_count; i++)
@@ -219,7 +228,7 @@ static inline bool health_is(const struct machine *m, const struct probe_report 
 			     bool all)
 {
 	const struct machine_gpu *should = &m->gpus[gpu->index];
-	uint32_t xid = should->xid_count > 0 ? should->xids[should->xid_count - 1] : 0;
+	uint32_t xid = xid_that_counts(should);
 	bool ill = should->lost || should->remap_failed || should->ecc_errors > 0 || (xid > 0 && !is_programs(xid));
 	if (all && !should->lost &&
 	    (!number_is("ECC errors", gpu->index, gpu->ecc_errors, (int64_t)should->ecc_errors, true) ||

@@ -109,6 +109,19 @@ static void agents_that_fail_together_do_not_come_back_together(void)
 		TEST_ASSERT_UINT32_WITHIN(50, 100, buckets[i]);
 }
 
+static void a_refusal_is_meant_when_nothing_else_is_heard_for_long(void)
+{
+	TEST_ASSERT_FALSE(pace_refused(&pace, false, 1000));
+	TEST_ASSERT_FALSE(pace_refused(&pace, true, 2000));
+	TEST_ASSERT_FALSE(pace_refused(&pace, true, 2000 + PACE_REFUSAL_MS - 1));
+	TEST_ASSERT_TRUE(pace_refused(&pace, true, 2000 + PACE_REFUSAL_MS));
+	TEST_ASSERT_TRUE(pace_refused(&pace, true, 2001 + PACE_REFUSAL_MS)); /* of the next request as well */
+	TEST_ASSERT_FALSE(pace_refused(&pace, false, 2002 + PACE_REFUSAL_MS));
+	TEST_ASSERT_FALSE(pace_refused(&pace, true, 2003 + PACE_REFUSAL_MS));
+	TEST_ASSERT_FALSE(pace_refused(&pace, true, 2002 + 2 * PACE_REFUSAL_MS));
+	TEST_ASSERT_TRUE(pace_refused(&pace, true, 2003 + 2 * PACE_REFUSAL_MS));
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -120,5 +133,6 @@ int main(void)
 	RUN_TEST(failures_wait_twice_as_long_each_up_to_a_limit);
 	RUN_TEST(the_server_may_ask_for_more_but_not_for_ever);
 	RUN_TEST(agents_that_fail_together_do_not_come_back_together);
+	RUN_TEST(a_refusal_is_meant_when_nothing_else_is_heard_for_long);
 	return UNITY_END();
 }

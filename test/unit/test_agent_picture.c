@@ -143,6 +143,22 @@ static void what_was_reported_before_shows_only_when_nobody_can_be_asked(void)
 	TEST_ASSERT_EQUAL_STRING("XID 79", picture.now.devices[1].reason);
 }
 
+static void use_that_was_reported_before_is_not_replaced_by_what_nobody_read(void)
+{
+	report.gpus[0].utilization = 95;
+	report.gpus[0].memory_used_mib = 70144;
+	report.gpus[1].utilization = PROBE_UNKNOWN;
+	report.gpus[1].memory_used_mib = PROBE_UNKNOWN;
+	struct status before = earlier();
+	picture_recall(&picture, &before, true);
+	picture_doubt(&picture, "it hangs");
+	accepted();
+	TEST_ASSERT_EQUAL(95, picture.written.devices[0].utilization);
+	TEST_ASSERT_EQUAL(70144, picture.written.devices[0].memory_used_mib);
+	TEST_ASSERT_EQUAL(PROBE_UNKNOWN, picture.written.devices[1].utilization);
+	TEST_ASSERT_EQUAL(PROBE_UNKNOWN, picture.written.devices[1].memory_used_mib);
+}
+
 static void an_xid_stands_until_the_driver_starts_again(void)
 {
 	struct status before = earlier();
@@ -159,6 +175,32 @@ static void an_xid_stands_until_the_driver_starts_again(void)
 	taken();
 	TEST_ASSERT_EQUAL(PROBE_HEALTHY, picture.now.devices[1].health);
 	TEST_ASSERT_NULL(picture.recalled);
+}
+
+static void an_xid_that_is_recalled_after_the_driver_started_again_does_not_stand(void)
+{
+	struct status before = earlier();
+	report.state = PROBE_NO_DRIVER;
+	taken();
+	report.state = PROBE_OK;
+	taken();
+	picture_recall(&picture, &before, true);
+	for (uint32_t i = 0; i < 2; i++) {
+		TEST_ASSERT_EQUAL(PROBE_HEALTHY, picture.now.devices[1].health);
+		taken();
+	}
+}
+
+static void what_is_recalled_late_shows_in_the_next_write(void)
+{
+	struct status before = earlier();
+	report.gpus[0].uuid[0] = '\0';
+	taken();
+	picture_recall(&picture, &before, true);
+	accepted(); /* without another look */
+	TEST_ASSERT_EQUAL_STRING("GPU-0", picture.written.devices[0].id);
+	TEST_ASSERT_EQUAL(PROBE_UNHEALTHY, picture.written.devices[1].health);
+	TEST_ASSERT_EQUAL_STRING("XID 79", picture.written.devices[1].reason);
 }
 
 static void an_xid_does_not_outlive_a_restart_of_the_node(void)
@@ -339,7 +381,10 @@ int main(void)
 	RUN_TEST(what_changes_while_a_write_is_under_way_is_news_after_it);
 	RUN_TEST(gpus_that_nobody_can_ask_about_are_unknown_and_stay);
 	RUN_TEST(what_was_reported_before_shows_only_when_nobody_can_be_asked);
+	RUN_TEST(use_that_was_reported_before_is_not_replaced_by_what_nobody_read);
 	RUN_TEST(an_xid_stands_until_the_driver_starts_again);
+	RUN_TEST(an_xid_that_is_recalled_after_the_driver_started_again_does_not_stand);
+	RUN_TEST(what_is_recalled_late_shows_in_the_next_write);
 	RUN_TEST(an_xid_does_not_outlive_a_restart_of_the_node);
 	RUN_TEST(a_gpu_that_has_no_name_any_more_keeps_it);
 	RUN_TEST(another_machine_has_nothing_of_the_one_before);

@@ -324,6 +324,21 @@ static void test_an_xid_is_told_once_and_stays(void)
 	}
 }
 
+static void test_a_programs_xid_does_not_excuse_one_of_the_gpu(void)
+{
+	is_as_described("dgx-a100");
+	machine_set("dgx-a100", "xid 1 79\nxid 1 45\nxid 2 74"); /* in one look */
+	reads_right(PROBE_CHANGES);
+	TEST_ASSERT_EQUAL_STRING("XID 79", report.gpus[1].reason);
+	machine_set("dgx-a100", "xid 1 79\nxid 1 45\nxid 2 74\nxid 2 43"); /* in a later one */
+	for (uint32_t i = 0; i < 3; i++) {
+		reads_right(i == 1 ? PROBE_ALL : PROBE_CHANGES);
+		TEST_ASSERT_EQUAL_STRING("XID 79", report.gpus[1].reason);
+		TEST_ASSERT_EQUAL_STRING("XID 74", report.gpus[2].reason);
+		TEST_ASSERT_EQUAL(PROBE_UNHEALTHY, report.gpus[2].health);
+	}
+}
+
 static void test_a_slice_made_and_a_process_started_are_seen(void)
 {
 	is_as_described("dgx-a100");
@@ -547,6 +562,7 @@ int main(void)
 	RUN_TEST(test_answers_that_cannot_be_are_not_believed);
 	RUN_TEST(test_what_cannot_be_heard_is_not_called_healthy);
 	RUN_TEST(test_an_xid_is_told_once_and_stays);
+	RUN_TEST(test_a_programs_xid_does_not_excuse_one_of_the_gpu);
 	RUN_TEST(test_a_slice_made_and_a_process_started_are_seen);
 	RUN_TEST(test_no_library_is_an_answer);
 	RUN_TEST(test_a_driver_that_is_not_there_is_found_when_it_comes);
