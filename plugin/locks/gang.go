@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -101,24 +100,14 @@ func (l *Locks) TakeGang(ctx context.Context, g Gang) (versions map[types.UID]st
 			}
 			continue
 		}
-		err := l.swapGang(ctx, g, lease)
-		switch judgeWrite(err) {
-		case done:
+		if err = l.swapGang(ctx, g, lease); err == nil {
 			if versions, err = l.checkMembers(ctx, g); err != nil {
 				return fail(err)
 			}
 			return versions, nil
-		case refused:
-			return fail(err)
-		case lost:
-			if races++; races > maxRaces {
-				return fail(fmt.Errorf("%d writes were overtaken by others: %w", races, err))
-			}
-		case unknown:
-			l.stats.retries.Add(1)
 		}
-		if stop := l.wait(ctx, backoff(attempt)); stop != nil {
-			return fail(errors.Join(stop, err))
+		if err = l.again(ctx, err, attempt, &races); err != nil {
+			return fail(err)
 		}
 	}
 }
@@ -381,33 +370,12 @@ func (l *Locks) readGang(ctx context.Context, name string) (*coordinationv1.Leas
 
 // swapGang writes this process as the holder over the Lease that was read (nil: none), if that is still the current one.
 func (l *Locks) swapGang(ctx context.Context, g Gang, base *coordinationv1.Lease) error {
-	writes := int32(0)
-	next := &coordinationv1.Lease{}
-	if base != nil {
-		next = base.DeepCopy()
-		next.ManagedFields = nil
-		if count := next.Spec.LeaseTransitions; count != nil && *count < math.MaxInt32 {
-			writes = *count + 1
-		}
-	}
-	next.Namespace, next.Name = l.opts.Namespace, g.Lease
+	next := l.over(base, g.Lease)
 	next.Labels = map[string]string{Label: gangValue}
 	next.Annotations = map[string]string{GangAnnotation: g.Namespace + "/" + g.Name}
-	next.Spec.HolderIdentity, next.Spec.LeaseTransitions = &l.me, &writes
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	l.stats.writes.Add(1)
-	leases := l.client.CoordinationV1().Leases(l.opts.Namespace)
-	var written *coordinationv1.Lease
-	var err error
-	if base == nil {
-		written, err = leases.Create(ctx, next, metav1.CreateOptions{})
-		err = l.missingNamespace(err, g.Lease)
-	} else {
-		written, err = leases.Update(ctx, next, metav1.UpdateOptions{})
-	}
+	written, err := l.write(ctx, next)
 	if err != nil {
-		return fmt.Errorf("write Lease %s/%s: %w", l.opts.Namespace, g.Lease, err)
+		return err
 	}
 	l.observeGang(written)
 	if base == nil {

@@ -266,17 +266,34 @@ func (l *Locks) persist(ctx context.Context, call func(context.Context) error) e
 
 // swap writes content over the Lease that it was made from (nil: none), if that is still the current one.
 func (l *Locks) swap(ctx context.Context, n *node, base *coordinationv1.Lease, content table) (*coordinationv1.Lease, error) {
-	next := &coordinationv1.Lease{}
-	version := absent
+	next, version := l.over(base, n.name), absent
 	if base != nil {
-		next, version = base.DeepCopy(), base.ResourceVersion
-		next.ManagedFields = nil // the API server's to keep
-	} else {
-		next.Namespace, next.Name = l.opts.Namespace, n.name
+		version = base.ResourceVersion
 	}
 	if err := content.write(next); err != nil {
 		return nil, fmt.Errorf("lock node %s: %w", n.name, err)
 	}
+	written, err := l.write(ctx, next)
+	l.settle(n, version, err)
+	if err != nil {
+		return nil, err
+	}
+	l.observe(written)
+	return written, nil
+}
+
+// over is a Lease that can be written over base, if that is still the current one; nil: if there is none of that name.
+func (l *Locks) over(base *coordinationv1.Lease, name string) *coordinationv1.Lease {
+	if base == nil {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.opts.Namespace, Name: name}}
+	}
+	next := base.DeepCopy()
+	next.ManagedFields = nil // the API server's to keep
+	return next
+}
+
+// write makes this process the holder of what over has returned.
+func (l *Locks) write(ctx context.Context, next *coordinationv1.Lease) (written *coordinationv1.Lease, err error) {
 	// The count makes every write a change: an update that changes nothing would not get a new resource version, and a
 	// write in doubt could still arrive after it.
 	writes := int32(0)
@@ -289,20 +306,34 @@ func (l *Locks) swap(ctx context.Context, n *node, base *coordinationv1.Lease, c
 	defer cancel()
 	l.stats.writes.Add(1)
 	leases := l.client.CoordinationV1().Leases(l.opts.Namespace)
-	var written *coordinationv1.Lease
-	var err error
-	if base == nil {
+	if next.ResourceVersion == "" {
 		written, err = leases.Create(ctx, next, metav1.CreateOptions{})
-		err = l.missingNamespace(err, n.name)
+		err = l.missingNamespace(err, next.Name)
 	} else {
 		written, err = leases.Update(ctx, next, metav1.UpdateOptions{})
 	}
-	l.settle(n, version, err)
 	if err != nil {
-		return nil, fmt.Errorf("write Lease %s/%s: %w", l.opts.Namespace, n.name, err)
+		return nil, fmt.Errorf("write Lease %s/%s: %w", l.opts.Namespace, next.Name, err)
 	}
-	l.observe(written)
 	return written, nil
+}
+
+// again waits until a write that failed may be tried once more, or says why it may not. races: those that others overtook.
+func (l *Locks) again(ctx context.Context, err error, attempt int, races *int) error {
+	switch judgeWrite(err) {
+	case refused:
+		return err
+	case lost:
+		if *races++; *races > maxRaces {
+			return fmt.Errorf("%d writes were overtaken by others: %w", *races, err)
+		}
+	case unknown:
+		l.stats.retries.Add(1)
+	}
+	if stop := l.wait(ctx, backoff(attempt)); stop != nil {
+		return errors.Join(stop, err)
+	}
+	return nil
 }
 
 // missingNamespace: a Lease that cannot be created because its namespace is not there will not be by trying again.

@@ -109,21 +109,11 @@ func (l *Locks) takeAt(ctx context.Context, n *node, want []Claimant) (table, er
 		case nothing:
 			return content, nil
 		}
-		_, err = l.swap(ctx, n, lease, next)
-		switch judgeWrite(err) {
-		case done:
+		if _, err = l.swap(ctx, n, lease, next); err == nil {
 			return next, nil
-		case refused:
-			return fail(err)
-		case lost:
-			if races++; races > maxRaces {
-				return fail(fmt.Errorf("%d writes were overtaken by others: %w", races, err))
-			}
-		case unknown:
-			l.stats.retries.Add(1)
 		}
-		if stop := l.wait(ctx, backoff(attempt)); stop != nil {
-			return fail(errors.Join(stop, err))
+		if err = l.again(ctx, err, attempt, &races); err != nil {
+			return fail(err)
 		}
 	}
 }
