@@ -142,6 +142,22 @@ func (t *Table) Abort(uid types.UID, number uint64) []types.UID {
 	return rejected
 }
 
+// Complete says whether all that the pod's plan was made for are still there: asked before the first of them is bound.
+func (t *Table) Complete(uid types.UID, number uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.planOf(uid, number)
+	if p == nil || len(p.places) < p.size {
+		return false
+	}
+	for member := range p.places {
+		if !t.pods[member].active() {
+			return false
+		}
+	}
+	return true
+}
+
 // Gate is the one attempt to lock what a plan needs: the first member that comes to Bind makes it, the others wait for its
 // outcome.
 type Gate struct {

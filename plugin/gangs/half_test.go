@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -132,6 +133,39 @@ func TestOneMemberLocksForAllAndTheOthersWait(t *testing.T) {
 	}
 	if rejected := b.Abort(uid(1), number); rejected != nil {
 		t.Fatal("aborted twice")
+	}
+}
+
+func TestAPlanIsCompleteWhileAllOfItAreThere(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lose func(b *bench)
+		want bool
+	}{
+		{"nothing", func(*bench) {}, true},
+		{"another pod has come", func(b *bench) { b.add(3) }, true},
+		{"one is gone", func(b *bench) { b.DropPod(uid(1)) }, false},
+		{"one is going", func(b *bench) {
+			going := podOf(1)
+			going.DeletionTimestamp = &metav1.Time{Time: b.now()}
+			b.set(going)
+		}, false},
+		{"one has lost its node", func(b *bench) { b.Forsake(uid(1)) }, false},
+		{"the asker itself is gone", func(b *bench) { b.DropPod(uid(0)) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, 3)
+			b.add(0, 1, 2)
+			number := b.reserve(0)
+			b.Go(uid(0), number)
+			c.lose(b)
+			if got := b.Complete(uid(0), number); got != c.want {
+				t.Errorf("got %v", got)
+			}
+			if b.Complete(uid(0), number+1) {
+				t.Error("a plan that is not there is complete")
+			}
+		})
 	}
 }
 

@@ -123,7 +123,8 @@ type plan struct {
 	key    shim.Key
 	places map[types.UID]string // node; "": a member without GPUs, anywhere
 	around []types.UID          // members that were bound when it was made
-	left   int                  // places whose pods are not bound yet
+	size   int                  // places when it was made
+	left   int                  // of those, the ones whose pods are not bound yet
 	going  bool                 // let through Permit: members may be bound
 	made   time.Time
 	wait   time.Duration // in Permit: the group's own, else everybody's

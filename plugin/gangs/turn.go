@@ -180,7 +180,7 @@ func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place, aroun
 	if own := t.specs[id].ScheduleTimeout; own > 0 {
 		wait = own
 	}
-	g.plan = &plan{id: t.lastPlan, wait: wait, key: key, around: around, places: make(map[types.UID]string, len(places)), left: len(places), made: t.now()}
+	g.plan = &plan{id: t.lastPlan, wait: wait, key: key, around: around, places: make(map[types.UID]string, len(places)), size: len(places), left: len(places), made: t.now()}
 	for _, place := range places {
 		g.plan.places[place.UID] = place.Node
 	}

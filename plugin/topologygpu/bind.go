@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -91,9 +92,15 @@ func (p *Plugin) bound(pod *v1.Pod, node string) {
 // A Binding that failed may have been carried out all the same: the API server itself is asked, for as long as it takes it to
 // answer again, within reason.
 const (
-	bindTries      = 5
 	readBackPause  = 200 * time.Millisecond
 	readBackWithin = 10 * time.Second
+)
+
+// One that was not carried out is sent again from here: the others of the gang may be bound by now, and in the scheduling
+// queue hundreds may stand before this one. Not for longer than a half-bound gang has to get on.
+const (
+	bindWithin                    = 8 * time.Second
+	bindPauseLeast, bindPauseMost = 20 * time.Millisecond, time.Second
 )
 
 var errElsewhere = errors.New("another scheduler has bound the pod")
@@ -116,7 +123,8 @@ func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotatio
 	if p.locks != nil {
 		binding.ResourceVersion = cmp.Or(version, p.version(pod))
 	}
-	for try := 1; ; try++ {
+	begun, pause := p.now(), bindPauseLeast
+	for {
 		if !locked && annotations != nil {
 			if err := p.lockPod(ctx, pod, node, annotations); err != nil {
 				return err
@@ -135,14 +143,33 @@ func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotatio
 		case live.Spec.NodeName != "":
 			p.mirror.Unreserve(pod.UID) // the watch enters it where it is
 			return fmt.Errorf("%w to node %s: %w", errElsewhere, live.Spec.NodeName, err)
-		case !apierrors.IsConflict(err) || p.locks == nil || live.DeletionTimestamp != nil || try == bindTries:
+		case live.DeletionTimestamp != nil || !passing(err) || p.now().Sub(begun) > bindWithin:
 			return err
 		}
-		if lost := p.checkGang(ctx, pod, gate, number, node); lost != nil {
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		case <-time.After(pause):
+			pause = min(2*pause, bindPauseMost)
+		}
+		if gate != nil && !p.table.Holds(pod.UID, number, node) {
+			return errors.Join(err, errDropped)
+		}
+		if p.locks == nil || !apierrors.IsConflict(err) {
+			continue // the same once more: if the first arrives late, the second is refused
+		}
+		if lost := p.checkGang(ctx, pod, gate, number); lost != nil {
 			return errors.Join(err, lost)
 		}
 		binding.ResourceVersion, locked = live.ResourceVersion, false
 	}
+}
+
+// passing: what the Binding was refused for may be over by the next try, or nobody knows what became of it.
+func passing(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return !errors.As(err, &status) || apierrors.IsConflict(err) || status.Status().Code == http.StatusTooManyRequests ||
+		status.Status().Code >= http.StatusInternalServerError
 }
 
 // version of the pod as this process knows it: the watch may be ahead of the scheduling cycle.

@@ -137,6 +137,44 @@ func TestABindingWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
+func TestABindingThatFailsIsSentAgain(t *testing.T) {
+	pods := v1.Resource("pods/binding")
+	for _, c := range []struct {
+		name  string
+		err   error
+		again bool
+	}{
+		{"409", apierrors.NewConflict(pods, "one", errors.New("the object has been modified")), true},
+		{"429", apierrors.NewTooManyRequests("busy", 1), true},
+		{"500", apierrors.NewInternalError(errors.New("no leader")), true},
+		{"no answer", errors.New("connection refused"), true},
+		{"403", apierrors.NewForbidden(pods, "one", errors.New("no")), false},
+		{"400", apierrors.NewBadRequest("no"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			one, sent := pod("one", 1, 1), 0
+			if err := b.client.Tracker().Add(one); err != nil {
+				t.Fatal(err)
+			}
+			b.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if sent++; sent <= 6 {
+					return true, nil, c.err
+				}
+				return true, nil, nil
+			})
+			state, _, _ := b.preFilter(one)
+			if status := b.plugin.Reserve(ctx, state, one, "node-1"); !status.IsSuccess() {
+				t.Fatal(status)
+			}
+			status := b.plugin.Bind(ctx, state, one, "node-1")
+			if want := map[bool]int{true: 7, false: 1}[c.again]; status.IsSuccess() != c.again || sent != want {
+				t.Errorf("sent %d times, want %d: %v", sent, want, status)
+			}
+		})
+	}
+}
+
 func TestAPodThatAnotherSchedulerHasBoundIsGivenBack(t *testing.T) {
 	b := newBench(t)
 	one := pod("one", 1, 1)
@@ -304,6 +342,36 @@ func TestAGangFromLeadToPermit(t *testing.T) {
 	}
 	if status := b.plugin.Bind(ctx, states["driver"], lead, "node-4"); !status.IsSkip() {
 		t.Errorf("DefaultBinder binds members without GPUs: %v", status)
+	}
+	b.check()
+}
+
+func TestNobodyIsBoundWithoutAMemberThatWasDeleted(t *testing.T) {
+	b := newBench(t)
+	pods := []*v1.Pod{pod("w-0", 8, 1), pod("w-1", 8, 1)}
+	b.gang(2, pods...)
+	b.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		t.Error("a Binding was sent")
+		return true, nil, nil
+	})
+	state, place := fwk.CycleState(nil), ""
+	for _, member := range pods {
+		made, result, status := b.preFilter(member)
+		if !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		state, place = made, result.NodeNames.UnsortedList()[0]
+		if status := b.plugin.Reserve(ctx, state, member, place); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		b.plugin.Permit(ctx, state, member, place)
+	}
+	b.plugin.table.DropPod(pods[0].UID) // all have been let through by now
+	if status := b.plugin.Bind(ctx, state, pods[1], place); status.IsSuccess() || !strings.Contains(status.Message(), errLeft.Error()) {
+		t.Errorf("got %v", status)
+	}
+	if b.reserved() != 0 {
+		t.Errorf("%d GPUs are still reserved", b.reserved())
 	}
 	b.check()
 }

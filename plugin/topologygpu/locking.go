@@ -30,7 +30,10 @@ const (
 	lockHalfWithin = 6 * time.Second
 )
 
-var errDropped = errors.New(reasonDropped)
+var (
+	errDropped = errors.New(reasonDropped)
+	errLeft    = errors.New("a member was deleted, or its node, before any was bound; the gang is planned anew")
+)
 
 // The Leases have a client of their own: locking a gang of 1,024 nodes must not wait behind events, nor hold them up.
 const (
@@ -113,7 +116,14 @@ func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) (*gan
 		return nil, errDropped
 	}
 	if first {
-		gate.Open(p.lockPlaces(gate, places))
+		err := p.lockPlaces(gate, places)
+		if err == nil && !p.table.Complete(pod.UID, number) {
+			err = errLeft
+			for _, place := range places { // of those that have left, too: theirs may have been taken after they were gone
+				p.unlock([]types.UID{place.Pod.UID}, place.Node)
+			}
+		}
+		gate.Open(err)
 	}
 	select {
 	case <-gate.Done():
@@ -167,12 +177,9 @@ func (p *Plugin) lockPlaces(gate *gangs.Gate, places []gangs.Placed) error {
 
 // checkGang: a Binding was refused because its pod has changed. If that was another scheduler that took the gang over, nothing
 // of this plan may go on.
-func (p *Plugin) checkGang(ctx context.Context, pod *v1.Pod, gate *gangs.Gate, number uint64, node string) error {
-	if gate == nil || p.locks == nil {
+func (p *Plugin) checkGang(ctx context.Context, pod *v1.Pod, gate *gangs.Gate, number uint64) error {
+	if gate == nil {
 		return nil
-	}
-	if !p.table.Holds(pod.UID, number, node) {
-		return errDropped
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockWithin)
 	defer cancel()
