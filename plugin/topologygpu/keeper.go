@@ -22,12 +22,13 @@ import (
 const (
 	keeperPause = time.Second
 	asleepAfter = 5 * time.Second // between two rounds: what was seen before is too old to act on
+	keeperLook  = 3 * time.Second // with the pause less than asleepAfter: a slow answer is not sleep
 	keeperCall  = 5 * time.Second
 
 	sweepWithin = 30 * time.Second
 	sweepRetry  = 15 * time.Second // a sweep that failed may have listed much
 
-	deleteWidth = 32
+	keeperWidth = 32
 	pageSize    = 500
 )
 
@@ -63,9 +64,8 @@ func (k *keeper) round(ctx context.Context) {
 	now := k.now()
 	asleep := now.Sub(k.last) > asleepAfter
 	k.last = now
-	for _, half := range k.table.Halves() {
-		k.half(ctx, half, asleep)
-	}
+	halves := k.table.Halves()
+	workqueue.ParallelizeUntil(ctx, keeperWidth, len(halves), func(i int) { k.half(ctx, halves[i], asleep) })
 }
 
 // runSweep deletes the Leases of gangs that are gone. Not in the keeper's rounds: half-bound gangs do not wait for it.
@@ -114,7 +114,7 @@ func (k *keeper) half(ctx context.Context, half gangs.Half, asleep bool) {
 	}
 	k.reject(rejected, messageReleased)
 	logger.Info("Gang released: it was never whole and could not be completed")
-	workqueue.ParallelizeUntil(ctx, deleteWidth, len(live), func(i int) {
+	workqueue.ParallelizeUntil(ctx, keeperWidth, len(live), func(i int) {
 		pod := live[i]
 		ctx, cancel := context.WithTimeout(ctx, keeperCall)
 		defer cancel()
@@ -130,7 +130,11 @@ func (k *keeper) half(ctx context.Context, half gangs.Half, asleep bool) {
 // live reads bound members from the API server: those that are still so. One answer shows that the gang could be finished; all
 // are read before anything is deleted. A gang that is being bound is half-bound, too, and must not be held up.
 func (k *keeper) live(ctx context.Context, half gangs.Half) (live []*v1.Pod, err error) {
-	ctx, cancel := context.WithTimeout(ctx, keeperCall)
+	within := keeperLook
+	if half.Overdue {
+		within = keeperCall
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	pods := k.first.ClientSet().CoreV1().Pods(half.ID.Namespace)
 	if !half.Overdue {
