@@ -73,9 +73,9 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 		return nil, fwk.AsStatus(err)
 	}
 	p.mirror.Yield(pod.UID) // what is locked for the pod from before is no obstacle to itself
-	plan, position, sentence, err := p.engine.Order(request, self, annotations, room)
+	plan, position, sentence, err := p.engine.Order(request, self, annotations, room, nil)
 	if err == nil && plan.Outcome == shim.Waits && p.mirror.CatchUp(p.gone) > 0 {
-		plan, position, sentence, err = p.engine.Order(request, self, annotations, room)
+		plan, position, sentence, err = p.engine.Order(request, self, annotations, room, nil)
 	}
 	if err != nil || plan.Outcome != shim.Placed {
 		p.mirror.Unyield(pod.UID)

@@ -9,7 +9,7 @@
 
 enum { SHUFFLES = 3 };
 
-enum policy { BEST_FIT, FGD, ENGINE, ENGINE_BALANCED, ENGINE_MODELS, CAREFUL_ALONE, FROND, POLICIES };
+enum policy { BEST_FIT, FGD, ENGINE, ENGINE_BALANCED, ENGINE_MODELS, FROND_CONSOLIDATED, FROND, POLICIES };
 
 static const struct {
 	const char *name;
@@ -18,13 +18,13 @@ static const struct {
 } policies[POLICIES] = {
 	[BEST_FIT] = {"best-fit", true, {0}},
 	[FGD] = {"FGD", true, {0}},
-	[ENGINE] = {"engine alone, `consolidated`", true, {.strategy = "consolidated"}},
-	[ENGINE_BALANCED] = {"engine alone, default strategy", false, {.strategy = NULL}},
-	[ENGINE_MODELS] = {"engine alone, `consolidated`, a leaf per model",
+	[ENGINE] = {"without thrift, `consolidated`", true, {.strategy = "consolidated"}},
+	[ENGINE_BALANCED] = {"without thrift, default strategy", false, {.strategy = NULL}},
+	[ENGINE_MODELS] = {"with a topology: `consolidated`, a leaf per model",
 			   false,
 			   {.leaf_per_model = true, .strategy = "consolidated"}},
-	[CAREFUL_ALONE] = {"careful host alone (no engine: first node of the file)", true, {0}},
-	[FROND] = {"**Frond: engine and careful host**", true, {.careful = true, .strategy = "consolidated"}},
+	[FROND_CONSOLIDATED] = {"Frond, `consolidated`", true, {.thrift = true, .strategy = "consolidated"}},
+	[FROND] = {"**Frond, default strategy**", true, {.thrift = true}},
 };
 
 static void run(enum policy policy, const struct workload *workload, struct replay *replay, struct tally *tally)
@@ -34,8 +34,8 @@ static void run(enum policy policy, const struct workload *workload, struct repl
 	bool right;
 	if (policy == BEST_FIT) {
 		right = replay_run(replay, workload, best_fit_pick, NULL);
-	} else if (policy == FGD || policy == CAREFUL_ALONE) {
-		gradient_start(&gradient, policy == FGD ? fragments_fgd : waste_expected);
+	} else if (policy == FGD) {
+		gradient_start(&gradient, fragments_fgd);
 		right = replay_run(replay, workload, gradient_pick, &gradient);
 	} else {
 		host_start(&host, workload, &policies[policy].choice);
