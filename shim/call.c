@@ -40,8 +40,8 @@ int32_t call_run(const struct frond_abi *abi, frond_engine *engine, const struct
 		return abi->plan(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->plan,
 				 c->places, c->text, c->cap, c->len);
 	case CALL_order:
-		return abi->order(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->plan,
-				  c->position, c->text, c->cap, c->len);
+		return abi->order(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->thrift,
+				  c->kinds, c->left, c->plan, c->position, c->text, c->cap, c->len);
 	case CALL_reserve:
 		return abi->reserve(engine, c->request, c->members, c->booked);
 	case CALL_gang_put:
@@ -126,6 +126,12 @@ static const struct field request_fields[] = {
 static const struct field member_fields[] = {FIELD(KEY, member, pod), FIELD(U32, member, rank),
 					     FIELD(U32, member, gpus), FIELD(SLOT, member, pinned_slot)};
 
+static const struct field thrift_fields[] = {FIELD(U32, thrift, cpu_milli), FIELD(U32, thrift, memory_mib),
+					     FIELD(U32, thrift, kinds)};
+
+static const struct field kind_fields[] = {FIELD(U32, kind, cpu_milli), FIELD(U32, kind, memory_mib),
+					   FIELD(U32, kind, gpus), FIELD(U32, kind, pods)};
+
 static const struct field place_fields[] = {FIELD(SLOT, place, slot), FIELD(U32, place, gpu_mask),
 					    FIELD(HEX, place, ring)};
 
@@ -163,7 +169,8 @@ static const struct field stats_fields[] = {
 const struct field_list call_fields[RECORDS] = {
 	[RECORD_LIMITS] = LIST(limits_fields),   [RECORD_NODE] = LIST(node_fields),
 	[RECORD_POD] = LIST(pod_fields),         [RECORD_REQUEST] = LIST(request_fields),
-	[RECORD_MEMBER] = LIST(member_fields),   [RECORD_PLACE] = LIST(place_fields),
+	[RECORD_MEMBER] = LIST(member_fields),   [RECORD_THRIFT] = LIST(thrift_fields),
+	[RECORD_KIND] = LIST(kind_fields),       [RECORD_PLACE] = LIST(place_fields),
 	[RECORD_PLAN] = LIST(plan_fields),       [RECORD_GANG] = LIST(gang_fields),
 	[RECORD_MOVES] = LIST(moves_fields),     [RECORD_MOVE] = LIST(move_fields),
 	[RECORD_VICTIMS] = LIST(victims_fields), [RECORD_STATS] = LIST(stats_fields)};

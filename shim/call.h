@@ -32,8 +32,9 @@ enum call_in {
 	IN_PLACES = 1 << 14,
 	IN_ANNOTATIONS = 1 << 15,
 	IN_ROOM = 1 << 16,
-	IN_LIST_CAP = 1 << 17,
-	IN_CAP = 1 << 18,
+	IN_THRIFT = 1 << 17, /* with its kinds and what nodes have left */
+	IN_LIST_CAP = 1 << 18,
+	IN_CAP = 1 << 19,
 };
 
 /* What comes out besides the code. */
@@ -63,7 +64,7 @@ enum call_out {
 	X(node_remove, IN_SLOT, 0)                                                                                     \
 	X(pod_put, IN_POD | IN_CAP, OUT_TEXT)                                                                          \
 	X(plan, IN_JOB | IN_CAP, OUT_PLAN | OUT_PLACES | OUT_TEXT)                                                     \
-	X(order, IN_JOB | IN_CAP, OUT_PLAN | OUT_POSITION | OUT_TEXT)                                                  \
+	X(order, IN_JOB | IN_THRIFT | IN_CAP, OUT_PLAN | OUT_POSITION | OUT_TEXT)                                      \
 	X(reserve, IN_REQUEST | IN_MEMBERS | IN_PLACES, 0)                                                             \
 	X(gang_put, IN_REQUEST | IN_ANNOTATIONS | IN_CAP, OUT_TEXT)                                                    \
 	X(gang_get, IN_GANG_KEY, OUT_GANG)                                                                             \
@@ -118,8 +119,11 @@ struct call {
 	const struct frond_pair *pairs;
 	uint32_t label_count; /* of annotations the request knows how many */
 	const struct frond_member *members;
-	const struct frond_place *booked; /* reserve: as many as members */
-	const struct frond_room *room;    /* NULL: no bound */
+	const struct frond_place *booked;  /* reserve: as many as members */
+	const struct frond_room *room;     /* NULL: no bound */
+	const struct frond_thrift *thrift; /* NULL: none, and none of the two below */
+	const struct frond_kind *kinds;    /* as many as thrift says */
+	const struct frond_left *left;     /* by slot */
 	uint32_t slot, color;
 	int64_t now_ms;
 	const char *in; /* the text that spans are of, or the JSON */
@@ -173,6 +177,8 @@ enum call_record {
 	RECORD_POD,
 	RECORD_REQUEST,
 	RECORD_MEMBER,
+	RECORD_THRIFT,
+	RECORD_KIND,
 	RECORD_PLACE,
 	RECORD_PLAN,
 	RECORD_GANG,

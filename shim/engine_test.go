@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -189,13 +190,43 @@ func TestAnswersAndRefusals(t *testing.T) {
 	check(t, e)
 }
 
+func TestOrderWithThrift(t *testing.T) {
+	e, err := library(t).New(Limits{Nodes: 4, Pods: 4}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for slot := range uint32(2) {
+		if err := e.NodePut(Node{Slot: slot, GPUs: 8, Topology: None, Name: fmt.Sprint("n-", slot)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request, members := gang(1, 1)
+	thrift := &Thrift{Asks: Left{CPUMilli: 4000}, Kinds: []Kind{{CPUMilli: 1000, GPUs: 1, Pods: 3}}, Left: []Left{{CPUMilli: 8000}, {CPUMilli: 80000}, {}, {}}}
+	for _, test := range []struct {
+		name   string
+		thrift *Thrift
+		want   []uint16
+	}{
+		{"none", nil, []uint16{0, 1, NoPosition, NoPosition}},
+		{"the first would keep GPUs without CPU", thrift, []uint16{1, 0, NoPosition, NoPosition}},
+		{"nobody is expected", &Thrift{Asks: thrift.Asks, Left: thrift.Left}, []uint16{0, 1, NoPosition, NoPosition}},
+	} {
+		plan, position, _, err := e.Order(request, members[0], nil, nil, test.thrift)
+		if err != nil || plan.Outcome != Placed || plan.Flags&PlanNoTopology == 0 || !slices.Equal(position, test.want) {
+			t.Errorf("%s: %v, %+v %v", test.name, position, plan, err)
+		}
+	}
+	check(t, e)
+}
+
 func TestOrder(t *testing.T) {
 	e := engine(t)
 	if err := e.PodPut(Pod{Key: uid(90), Slot: 1, GPUs: 8, Name: "other/pod", Rank: None}); err != nil {
 		t.Fatal(err)
 	}
 	request, members := gang(1, 4)
-	plan, position, _, err := e.Order(request, members[0], nil, nil)
+	plan, position, _, err := e.Order(request, members[0], nil, nil, nil)
 	if err != nil || plan.Outcome != Placed || len(position) != 8 {
 		t.Fatalf("%+v %v", plan, err)
 	}
@@ -206,6 +237,18 @@ func TestOrder(t *testing.T) {
 	for slot, p := range position {
 		if p == 0 {
 			best = slot
+		}
+	}
+	for _, test := range []struct {
+		thrift Thrift
+		want   string
+	}{
+		{Thrift{Left: make([]Left, 7)}, "thrift.left has 7 entries where the engine has 8 slots"},
+		{Thrift{Left: make([]Left, 8), Kinds: make([]Kind, KindsMax+1)}, "thrift.kinds has 65 entries, at most 64 are possible"},
+		{Thrift{Left: make([]Left, 8), Kinds: make([]Kind, 1)}, "kinds[0].gpus: must be 1 to 16, got 0"},
+	} {
+		if _, _, _, err := e.Order(request, members[0], nil, nil, &test.thrift); !IsCode(err, CodeBad) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %q", err, test.want)
 		}
 	}
 	request.OnlySlot = uint32(best)

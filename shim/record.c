@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum runs { RUNS_U8, RUNS_U16, RUNS_ROOM };
+enum runs { RUNS_U8, RUNS_U16, RUNS_ROOM, RUNS_LEFT };
 
 static void write_fields(FILE *file, enum call_record record, const void *base, const char *in, uint32_t in_len);
 static void write_key(FILE *file, const struct frond_key *key);
@@ -63,6 +63,12 @@ void record_question(FILE *file, const struct call *call, uint32_t nodes)
 		fputs(" room none", file);
 	if (shape->in & IN_ROOM && call->room != NULL)
 		fprintf(file, " room %" PRIu32, nodes);
+	if (shape->in & IN_THRIFT && call->thrift == NULL)
+		fputs(" thrift none", file);
+	if (shape->in & IN_THRIFT && call->thrift != NULL) {
+		fprintf(file, " thrift %" PRIu32, nodes);
+		write_fields(file, RECORD_THRIFT, call->thrift, NULL, 0);
+	}
 	if (shape->in & IN_LIST_CAP)
 		fprintf(file, " list_cap %" PRIu32, call->list_cap);
 	if (shape->in & IN_CAP)
@@ -101,6 +107,15 @@ static void write_lines(FILE *file, const struct call *call, uint32_t nodes)
 		fputs(" room", file);
 		write_runs(file, RUNS_ROOM, call->room, nodes);
 	}
+	if (!(shape->in & IN_THRIFT) || call->thrift == NULL)
+		return;
+	for (uint32_t i = 0; i < call->thrift->kinds; i++) {
+		fputs(" kind", file);
+		write_fields(file, RECORD_KIND, &call->kinds[i], NULL, 0);
+		fputc('\n', file);
+	}
+	fputs(" left", file);
+	write_runs(file, RUNS_LEFT, call->left, nodes);
 }
 
 static void write_pairs(FILE *file, const struct call *call, const char *name, uint32_t count)
@@ -328,14 +343,18 @@ static void write_text(FILE *file, const char *text, uint32_t len)
 	fputc('"', file);
 }
 
-static uint32_t value_at(enum runs type, const void *base, uint32_t i)
+static uint64_t value_at(enum runs type, const void *base, uint32_t i)
 {
 	if (type == RUNS_U8)
 		return ((const uint8_t *)base)[i];
 	if (type == RUNS_U16)
 		return ((const uint16_t *)base)[i];
+	if (type == RUNS_LEFT) {
+		const struct frond_left *left = &((const struct frond_left *)base)[i];
+		return (uint64_t)left->cpu_milli << 32 | left->memory_mib;
+	}
 	const struct frond_room *room = &((const struct frond_room *)base)[i];
-	return (uint32_t)room->today << 16 | room->ever;
+	return (uint64_t)room->today << 32 | room->ever;
 }
 
 /* " VALUE*COUNT" for every run of equal values, and the end of the line; "*1" is left out. */
@@ -343,13 +362,13 @@ static void write_runs(FILE *file, enum runs type, const void *base, uint32_t co
 {
 	uint32_t end;
 	for (uint32_t i = 0; i < count; i = end) {
-		uint32_t value = value_at(type, base, i);
+		uint64_t value = value_at(type, base, i);
 		for (end = i + 1; end < count && value_at(type, base, end) == value;)
 			end++;
-		if (type == RUNS_ROOM)
-			fprintf(file, " %" PRIu32 "/%" PRIu32, value >> 16, value & UINT16_MAX);
+		if (type == RUNS_ROOM || type == RUNS_LEFT)
+			fprintf(file, " %" PRIu64 "/%" PRIu64, value >> 32, value & UINT32_MAX);
 		else
-			fprintf(file, " %" PRIu32, value);
+			fprintf(file, " %" PRIu64, value);
 		if (end - i > 1)
 			fprintf(file, "*%" PRIu32, end - i);
 	}

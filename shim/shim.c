@@ -351,6 +351,7 @@ int32_t shim_plan(const struct shim *shim, const struct frond_request *request, 
 
 int32_t shim_order(const struct shim *shim, const struct frond_request *request, const struct frond_member *member,
 		   const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
+		   const struct frond_thrift *thrift, const struct frond_kind *kinds, const struct frond_left *left,
 		   struct frond_plan *out, uint16_t *position, char *text, uint32_t cap, uint32_t *len)
 {
 	struct call call = {.kind = CALL_order,
@@ -360,6 +361,9 @@ int32_t shim_order(const struct shim *shim, const struct frond_request *request,
 			    .in = in,
 			    .in_len = in_len,
 			    .room = room,
+			    .thrift = thrift,
+			    .kinds = kinds,
+			    .left = left,
 			    .plan = out,
 			    .position = position,
 			    .text = text,

@@ -308,10 +308,19 @@ func (e *Engine) Plan(request Request, members []Member, annotations map[string]
 	return plan, places, sentence, nil
 }
 
-// Order gives every node its position for one pod, by slot: 0 is best, NoPosition where it does not fit.
-func (e *Engine) Order(request Request, member Member, annotations map[string]string, room []Room) (plan Plan, position []uint16, sentence string, err error) {
-	if err := e.checkRoom(room); err != nil {
+// Order gives every node its position for one pod, by slot: 0 is best, NoPosition where it does not fit. A nil thrift is
+// none; with a topology the engine does not look at it.
+func (e *Engine) Order(request Request, member Member, annotations map[string]string, room []Room, thrift *Thrift) (plan Plan, position []uint16, sentence string, err error) {
+	if err := errors.Join(e.checkRoom(room), e.checkThrift(thrift)); err != nil {
 		return plan, nil, "", err
+	}
+	var asks *C.struct_frond_thrift
+	var kinds []Kind
+	var left []Left
+	if thrift != nil {
+		asks = &C.struct_frond_thrift{cpu_milli: C.uint32_t(thrift.Asks.CPUMilli), memory_mib: C.uint32_t(thrift.Asks.MemoryMiB),
+			kinds: C.uint32_t(len(thrift.Kinds))}
+		kinds, left = thrift.Kinds, thrift.Left
 	}
 	position = make([]uint16, e.limits.Nodes)
 	err = e.locked(func(shim *C.struct_shim) error {
@@ -322,7 +331,7 @@ func (e *Engine) Order(request Request, member Member, annotations map[string]st
 		var out C.struct_frond_plan
 		sentence, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
 			return C.shim_order(shim, &record, cMembers([]Member{member}), first(pairs), in, inLen, cRoom(room),
-				&out, (*C.uint16_t)(unsafe.Pointer(&position[0])), text, size, length)
+				asks, cKinds(kinds), cLeft(left), &out, (*C.uint16_t)(unsafe.Pointer(&position[0])), text, size, length)
 		})
 		plan = goPlan(&out)
 		return err
@@ -667,6 +676,18 @@ func (e *Engine) checkRoom(room []Room) error {
 	return nil
 }
 
+func (e *Engine) checkThrift(thrift *Thrift) error {
+	switch {
+	case thrift == nil:
+		return nil
+	case len(thrift.Left) != int(e.limits.Nodes):
+		return &Error{Code: CodeBad, Text: fmt.Sprintf("thrift.left has %d entries where the engine has %d slots", len(thrift.Left), e.limits.Nodes)}
+	case len(thrift.Kinds) > KindsMax:
+		return &Error{Code: CodeBad, Text: fmt.Sprintf("thrift.kinds has %d entries, at most %d are possible", len(thrift.Kinds), KindsMax)}
+	}
+	return nil
+}
+
 // request builds what plan and order read; the lock is held.
 func (e *Engine) request(request Request, members int, annotations map[string]string) (record C.struct_frond_request, pairs []C.struct_frond_pair, in *C.char, inLen C.uint32_t, err error) {
 	e.input.reset()
@@ -795,6 +816,14 @@ func cRoom(room []Room) *C.struct_frond_room {
 	return (*C.struct_frond_room)(unsafe.Pointer(unsafe.SliceData(room)))
 }
 
+func cKinds(kinds []Kind) *C.struct_frond_kind {
+	return (*C.struct_frond_kind)(unsafe.Pointer(unsafe.SliceData(kinds)))
+}
+
+func cLeft(left []Left) *C.struct_frond_left {
+	return (*C.struct_frond_left)(unsafe.Pointer(unsafe.SliceData(left)))
+}
+
 func cKeys(keys []Key) *C.struct_frond_key {
 	return (*C.struct_frond_key)(unsafe.Pointer(unsafe.SliceData(keys)))
 }
@@ -823,6 +852,8 @@ func layout() map[string]uintptr {
 		member   C.struct_frond_member
 		place    C.struct_frond_place
 		room     C.struct_frond_room
+		kind     C.struct_frond_kind
+		left     C.struct_frond_left
 		topology C.struct_frond_topology
 		plan     C.struct_frond_plan
 		move     C.struct_frond_move
@@ -838,6 +869,9 @@ func layout() map[string]uintptr {
 		"Place": unsafe.Sizeof(place), "Place.Slot": unsafe.Offsetof(place.slot),
 		"Place.GPUMask": unsafe.Offsetof(place.gpu_mask), "Place.Ring": unsafe.Offsetof(place.ring),
 		"Room": unsafe.Sizeof(room), "Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever),
+		"Kind": unsafe.Sizeof(kind), "Kind.CPUMilli": unsafe.Offsetof(kind.cpu_milli), "Kind.MemoryMiB": unsafe.Offsetof(kind.memory_mib),
+		"Kind.GPUs": unsafe.Offsetof(kind.gpus), "Kind.Pods": unsafe.Offsetof(kind.pods),
+		"Left": unsafe.Sizeof(left), "Left.CPUMilli": unsafe.Offsetof(left.cpu_milli), "Left.MemoryMiB": unsafe.Offsetof(left.memory_mib),
 		"Topology": unsafe.Sizeof(topology), "Topology.GPUs": unsafe.Offsetof(topology.gpus),
 		"Topology.NUMA": unsafe.Offsetof(topology.numa), "Topology.LinkGBps": unsafe.Offsetof(topology.link_gbps),
 		"Plan": unsafe.Sizeof(plan), "Plan.Generation": unsafe.Offsetof(plan.generation),
@@ -876,6 +910,8 @@ var (
 	_ [unsafe.Sizeof(Member{})]byte   = [C.sizeof_struct_frond_member]byte{}
 	_ [unsafe.Sizeof(Place{})]byte    = [C.sizeof_struct_frond_place]byte{}
 	_ [unsafe.Sizeof(Room{})]byte     = [C.sizeof_struct_frond_room]byte{}
+	_ [unsafe.Sizeof(Kind{})]byte     = [C.sizeof_struct_frond_kind]byte{}
+	_ [unsafe.Sizeof(Left{})]byte     = [C.sizeof_struct_frond_left]byte{}
 	_ [unsafe.Sizeof(Topology{})]byte = [C.sizeof_struct_frond_topology]byte{}
 	_ [unsafe.Sizeof(Plan{})]byte     = [C.sizeof_struct_frond_plan]byte{}
 	_ [unsafe.Sizeof(Move{})]byte     = [C.sizeof_struct_frond_move]byte{}
@@ -888,6 +924,8 @@ var (
 const (
 	GPUsMax    = C.FROND_GPUS_MAX
 	NodesMax   = C.FROND_NODES_MAX
+	PodsMax    = C.FROND_PODS_MAX
 	MembersMax = C.FROND_MEMBERS_MAX
+	KindsMax   = C.FROND_KINDS_MAX
 	RankMax    = C.FROND_RANK_MAX
 )

@@ -190,6 +190,27 @@ type Room struct {
 	Ever  uint16 // on the empty, healthy node: labels, allocatable
 }
 
+// Thrift is what Order needs to keep GPUs of use in a cluster without topology: the engine sees no CPU and no memory.
+type Thrift struct {
+	Asks  Left   // the pod
+	Kinds []Kind // pods that are expected; at most KindsMax
+	Left  []Left // by slot
+}
+
+// Kind is pods that ask for the same. The layout is the ABI's.
+type Kind struct {
+	CPUMilli  uint32 // 0: does not ask for it
+	MemoryMiB uint32
+	GPUs      uint32 // 1 to GPUsMax
+	Pods      uint32 // how many there are: 1 to PodsMax
+}
+
+// Left is what a node has left, or a pod asks for, of what the engine does not see. The layout is the ABI's.
+type Left struct {
+	CPUMilli  uint32
+	MemoryMiB uint32
+}
+
 // Place is where a member goes, parallel to the members. The layout is the ABI's.
 type Place struct {
 	Slot    uint32 // None for a member without GPUs

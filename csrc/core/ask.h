@@ -48,6 +48,14 @@ enum score_term {
 		400, 300, 200, 100, 0, 0, 0, 0                                                                         \
 	} /* thousandths */
 
+/* What else pods ask for and nodes have left, for waste.h. */
+struct thrift {
+	const struct frond_kind *kinds;
+	uint32_t count;
+	struct frond_left asks;        /* of the pod */
+	const struct frond_left *left; /* by slot */
+};
+
 struct ask {
 	const struct frond_member *members; /* ascending rank */
 	uint32_t count;
@@ -64,6 +72,7 @@ struct ask {
 	struct gpu_named named[FROND_GPUS_MAX];
 	uint32_t named_count;
 	const struct frond_room *room; /* by slot; NULL: no bound */
+	const struct thrift *thrift;   /* place_order() alone; NULL: none */
 	uint32_t weight[SCORE_TERMS];  /* thousandths */
 };
 /* What keeps a node that could hold a member from doing so today. */

@@ -391,7 +391,17 @@ static bool is_outside(const struct place_work *work, uint32_t position) /* of t
 	return ask->domain_first < ask->domain_end && !inside;
 }
 
-/* A node that a pod could take. In frames: at = item, index = position, count = outside the preferred domain. */
+/* How much more of the node is expected to be of no use when the pod is there. Where there is a topology, what keeps leaves
+ * whole keeps nodes whole, and has its own steps. */
+static uint32_t waste_of(const struct place_work *work, uint32_t slot)
+{
+	const struct thrift *thrift = work->ask->thrift;
+	if (thrift == NULL || work->fabric->leaf_count > 0)
+		return 0;
+	return waste_growth(thrift, slot, node_free_count(&work->nodes[slot]), work->size);
+}
+
+/* A node that a pod could take. In frames: at = item, index = position, count = outside the preferred domain, rest = waste. */
 static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t position)
 {
 	uint32_t slot = work->fabric->order[position];
@@ -399,6 +409,7 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t po
 	place_link(work, slot, place_gpus(work, position, work->size), 1, &offer.before);
 	place_node_gain(&work->nodes[slot], work->size, &offer.before);
 	place_leaf_gain(work, item, 1, work->size, &offer.before);
+	offer.rest = waste_of(work, slot);
 	return offer;
 }
 
@@ -432,7 +443,11 @@ static int compare_offers(const struct place_work *work, const struct frame *a, 
 {
 	if (a->count != b->count)
 		return a->count < b->count ? -1 : 1;
-	int order = place_compare(work, &a->before, &b->before);
+	int order = place_compare_links(&a->before, &b->before);
+	if (order == 0)
+		order = (a->rest > b->rest) - (a->rest < b->rest);
+	if (order == 0)
+		order = place_compare(work, &a->before, &b->before);
 	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
 }
 

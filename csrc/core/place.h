@@ -32,7 +32,7 @@ int answer_compare(const struct ask *ask, const struct answer *a, const struct a
 #define PLACE_ORDERED 1024u /* nodes that place_order puts in order */
 
 /* For one pod: the rank of every feasible node in the order in which place_gang would take it, PLACE_ORDERED for those
- * behind it; UINT16_MAX elsewhere. */
+ * behind it; UINT16_MAX elsewhere. With ask->thrift, and without topology, waste (waste.h) decides after step 4. */
 void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
 		 uint32_t slots);
 

@@ -518,11 +518,15 @@ static int order_u64(uint64_t a, uint64_t b) /* lower first */
 	return a < b ? -1 : a > b;
 }
 
-static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b)
+int place_compare_links(const struct gain *a, const struct gain *b)
 {
 	int order = order_u64(b->worst, a->worst);
-	if (order == 0)
-		order = order_u64(b->links, a->links);
+	return order != 0 ? order : order_u64(b->links, a->links);
+}
+
+static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b)
+{
+	int order = place_compare_links(a, b);
 	if (order != 0)
 		return order;
 	int score = order_u64(b->score, a->score), fragments;

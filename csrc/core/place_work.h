@@ -10,6 +10,7 @@
 
 #include "core/place.h"
 #include "core/sort.h"
+#include "core/waste.h"
 
 #define SCORES  512u /* leaf scores that are remembered during a plan */
 #define CHOICES 512u /* GPU sets likewise */
@@ -170,8 +171,9 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members);
 void place_empty(struct place_work *work, uint32_t item);
 /* Adds to *gain what `members` in this item cost and bring. */
 void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
-/* Below zero: a is better. Step 3; steps 4 to 6. */
+/* Below zero: a is better. Step 3; step 4; steps 4 to 6. */
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
+int place_compare_links(const struct gain *a, const struct gain *b);
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b);
 /* Computes the weighted score of a leaf for a member of a gang that takes so many of its GPUs, and remembers it. */
 uint64_t place_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total, uint32_t gpus);

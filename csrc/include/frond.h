@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define FROND_ABI_VERSION 3u
+#define FROND_ABI_VERSION 4u
 
 /* Named limits. Over a limit is a refusal, never a truncation. */
 #define FROND_GPUS_MAX      16u               /* GPUs in one node */
@@ -41,6 +41,7 @@ extern "C" {
 #define FROND_VALUE_MAX     4096u             /* bytes in an annotation value that we read */
 #define FROND_TEXT_MAX      512u              /* bytes that hold any sentence of ours */
 #define FROND_RESOURCES_MAX 8u                /* names of GPU resources in args */
+#define FROND_KINDS_MAX     64u               /* kinds of pods that order() expects */
 #define FROND_NONE          UINT32_MAX        /* no node, no domain */
 #define FROND_DEADLINE_MAX  ((1ll << 42) - 1) /* ms; since 1970 that is the year 2109 */
 
@@ -159,6 +160,24 @@ struct frond_member {
 struct frond_room {
 	uint16_t today; /* members that fit now by everything but the ledger: filters, CPU, memory, assumed pods */
 	uint16_t ever;  /* members that would fit on the empty, healthy node: labels, allocatable */
+};
+
+/* What order() needs to keep GPUs of use in a cluster without topology: it sees no CPU and no memory, and a node that runs
+ * out of them before it runs out of GPUs has GPUs that nobody can use. Nothing of it is kept after the call. */
+struct frond_thrift {
+	uint32_t cpu_milli, memory_mib; /* that the pod asks for */
+	uint32_t kinds;                 /* entries in the kind array, at most FROND_KINDS_MAX */
+	uint32_t reserved;
+};
+
+struct frond_kind {                     /* pods that ask for the same */
+	uint32_t cpu_milli, memory_mib; /* 0: does not ask for it */
+	uint32_t gpus;                  /* 1 to FROND_GPUS_MAX */
+	uint32_t pods;                  /* how many there are: 1 to FROND_PODS_MAX */
+};
+
+struct frond_left { /* by slot, an array of limits.nodes entries: what a node has left of what the engine does not see */
+	uint32_t cpu_milli, memory_mib;
 };
 
 enum frond_outcome {
@@ -313,11 +332,14 @@ struct frond_abi {
 			const struct frond_room *room, struct frond_plan *out, struct frond_place *places, char *text,
 			uint32_t cap, uint32_t *len);
 	/* For one pod: position[slot] = its place in the order of feasible nodes, UINT16_MAX where it does not fit.
-	 * The same answer as plan(), for every node at once. */
+	 * The same answer as plan(), for every node at once. With thrift, in a cluster without any topology, the GPUs that
+	 * are expected to be of no use decide after the links between GPUs: where they grow least comes first. thrift NULL:
+	 * kinds and left are not read. */
 	int32_t (*order)(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
 			 const struct frond_pair *annotations, const char *in, uint32_t in_len,
-			 const struct frond_room *room, struct frond_plan *out, uint16_t *position, char *text,
-			 uint32_t cap, uint32_t *len);
+			 const struct frond_room *room, const struct frond_thrift *thrift,
+			 const struct frond_kind *kinds, const struct frond_left *left, struct frond_plan *out,
+			 uint16_t *position, char *text, uint32_t cap, uint32_t *len);
 
 	/* Books a plan, all of it or nothing. FROND_STALE when a GPU or node is no longer to be had. */
 	int32_t (*reserve)(frond_engine *engine, const struct frond_request *request,

@@ -42,6 +42,9 @@ struct question {
 	struct frond_member *members;
 	struct frond_place *booked;
 	struct frond_room *room;
+	struct frond_thrift thrift;
+	struct frond_kind *kinds;
+	struct frond_left *left;
 
 	uint32_t number, len;
 	struct frond_plan plan;
@@ -369,17 +372,18 @@ static bool fields_read(struct replay *replay, enum call_record record, void *ba
 /* " VALUE*COUNT" again and again, count entries in all, to the end of the line. */
 static bool runs_read(struct reader *reader, const char *field, enum runs type, void *base, uint32_t count)
 {
-	uint32_t max = type == RUNS_U8 ? UINT8_MAX : UINT16_MAX;
+	bool two = type == RUNS_ROOM || type == RUNS_LEFT;
+	uint32_t max = type == RUNS_U8 ? UINT8_MAX : type == RUNS_LEFT ? UINT32_MAX : UINT16_MAX;
 	uint32_t filled = 0;
 	while (filled < count) {
-		uint32_t value = 0, ever = 0, times = 1;
+		uint32_t value = 0, second = 0, times = 1;
 		if (!literal(reader, " "))
 			return refuse(reader, field, "expected a blank and more values");
 		if (!u32_read(reader, field, max, &value))
 			return false;
-		if (type == RUNS_ROOM && !literal(reader, "/"))
-			return refuse(reader, field, "expected TODAY/EVER");
-		if (type == RUNS_ROOM && !u32_read(reader, field, max, &ever))
+		if (two && !literal(reader, "/"))
+			return refuse(reader, field, type == RUNS_ROOM ? "expected TODAY/EVER" : "expected CPU/MEMORY");
+		if (two && !u32_read(reader, field, max, &second))
 			return false;
 		if (literal(reader, "*") && !u32_read(reader, field, count - filled, &times))
 			return false;
@@ -388,9 +392,12 @@ static bool runs_read(struct reader *reader, const char *field, enum runs type, 
 				((uint8_t *)base)[filled] = (uint8_t)value;
 			else if (type == RUNS_U16)
 				((uint16_t *)base)[filled] = (uint16_t)value;
+			else if (type == RUNS_LEFT)
+				((struct frond_left *)base)[filled] =
+					(struct frond_left){.cpu_milli = value, .memory_mib = second};
 			else
 				((struct frond_room *)base)[filled] =
-					(struct frond_room){.today = (uint16_t)value, .ever = (uint16_t)ever};
+					(struct frond_room){.today = (uint16_t)value, .ever = (uint16_t)second};
 		}
 	}
 	return line_end(reader);
@@ -485,12 +492,26 @@ static bool kind_read(struct reader *reader, enum call_kind *out)
 	return refuse(reader, "", "expected a call or its answer");
 }
 
+/* What comes as an array with an entry for each slot: none, or how many slots there are. */
+static bool by_slot_read(struct replay *replay, const char *name, bool *has)
+{
+	struct reader *reader = &replay->reader;
+	uint32_t entries = 0;
+	if (!name_read(reader, name))
+		return false;
+	*has = !literal(reader, "none");
+	if (*has && !u32_read(reader, name, replay->nodes, &entries))
+		return false;
+	return !*has || entries == replay->nodes ||
+	       refuse(reader, name, "must be none or the number of nodes of the engine");
+}
+
 /* The first line after the name of the call, in the order in which record.c writes it. */
-static bool first_line_read(struct replay *replay, struct question *question, bool *has_room)
+static bool first_line_read(struct replay *replay, struct question *question, bool *has_room, bool *has_thrift)
 {
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
-	uint32_t in = call_shapes[call->kind].in, entries = 0;
+	uint32_t in = call_shapes[call->kind].in;
 	struct frond_span args = {0, 0}, fabric = {0, 0}, json = {0, 0};
 	bool good = true;
 	if (in & IN_LIMITS)
@@ -521,13 +542,11 @@ static bool first_line_read(struct replay *replay, struct question *question, bo
 		good = good && name_read(reader, "color") && u32_read(reader, "color", UINT32_MAX, &call->color);
 	if (in & IN_LABELS)
 		good = good && name_read(reader, "labels") && u32_read(reader, "labels", PAIRS_MAX, &call->label_count);
-	if (in & IN_ROOM) {
-		good = good && name_read(reader, "room");
-		*has_room = good && !literal(reader, "none");
-		good = good && (!*has_room || u32_read(reader, "room", replay->nodes, &entries));
-		if (good && *has_room && entries != replay->nodes)
-			good = refuse(reader, "room", "must be none or the number of nodes of the engine");
-	}
+	if (in & IN_ROOM)
+		good = good && by_slot_read(replay, "room", has_room);
+	if (in & IN_THRIFT)
+		good = good && by_slot_read(replay, "thrift", has_thrift) &&
+		       (!*has_thrift || fields_read(replay, RECORD_THRIFT, &question->thrift));
 	if (in & IN_LIST_CAP)
 		good = good && name_read(reader, "list_cap") && u32_read(reader, "list_cap", LIST_MAX, &call->list_cap);
 	if (in & IN_CAP)
@@ -539,8 +558,26 @@ static bool first_line_read(struct replay *replay, struct question *question, bo
 	return good && line_end(reader);
 }
 
+static bool thrift_lines_read(struct replay *replay, struct question *question)
+{
+	struct reader *reader = &replay->reader;
+	struct call *call = &question->call;
+	uint32_t kinds = question->thrift.kinds;
+	if (kinds > PAIRS_MAX) {
+		complain(reader->complaint, reader->line, "%s.kinds: at most %u are possible, got %" PRIu32,
+			 reader->call, PAIRS_MAX, kinds);
+		return false;
+	}
+	call->thrift = &question->thrift;
+	call->kinds = question->kinds = array(reader, kinds, sizeof(*question->kinds));
+	call->left = question->left = array(reader, replay->nodes, sizeof(*question->left));
+	return question->left != NULL &&
+	       records_read(replay, "kind", RECORD_KIND, question->kinds, sizeof(*question->kinds), kinds) &&
+	       line_begin(reader, "left") && runs_read(reader, "left", RUNS_LEFT, question->left, replay->nodes);
+}
+
 /* The arrays, and room for what comes out. */
-static bool arrays_read(struct replay *replay, struct question *question, bool has_room)
+static bool arrays_read(struct replay *replay, struct question *question, bool has_room, bool has_thrift)
 {
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
@@ -573,6 +610,8 @@ static bool arrays_read(struct replay *replay, struct question *question, bool h
 		good = good && question->room != NULL && line_begin(reader, "room") &&
 		       runs_read(reader, "room", RUNS_ROOM, question->room, replay->nodes);
 	}
+	if (has_thrift)
+		good = good && thrift_lines_read(replay, question);
 	if (out & OUT_PLACES)
 		good = good && (question->places = array(reader, members, sizeof(*question->places))) != NULL;
 	if (out & OUT_POSITION)
@@ -591,7 +630,7 @@ static enum got question_read(struct replay *replay, struct question *question)
 {
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
-	bool has_room = false;
+	bool has_room = false, has_thrift = false;
 	reader->call = "recording";
 	if (reader->next == reader->len)
 		return GOT_END;
@@ -612,9 +651,9 @@ static enum got question_read(struct replay *replay, struct question *question)
 	}
 	replay->in_len = 0;
 	call->request = &question->request;
-	if (!first_line_read(replay, question, &has_room))
+	if (!first_line_read(replay, question, &has_room, &has_thrift))
 		return GOT_BAD;
-	if (!arrays_read(replay, question, has_room))
+	if (!arrays_read(replay, question, has_room, has_thrift))
 		return reader->cut ? GOT_CUT : GOT_BAD;
 	call->limits = &question->limits;
 	call->node = &question->node;
@@ -645,6 +684,8 @@ static void question_free(struct question *question)
 	free(question->members);
 	free(question->booked);
 	free(question->room);
+	free(question->kinds);
+	free(question->left);
 	free(question->places);
 	free(question->position);
 	free(question->move_list);

@@ -460,8 +460,8 @@ static int32_t told(frond_engine *engine, const struct answer *answer, struct ou
 /* Reads, plans (or orders, when position is given), explains. */
 static int32_t decide(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		      const struct frond_pair *annotations, const char *in, uint32_t in_len,
-		      const struct frond_room *room, struct frond_plan *out, struct frond_place *places,
-		      uint16_t *position, char *text, uint32_t cap, uint32_t *len)
+		      const struct frond_room *room, const struct thrift *thrift, struct frond_plan *out,
+		      struct frond_place *places, uint16_t *position, char *text, uint32_t cap, uint32_t *len)
 {
 	struct asked asked;
 	struct complaint complaint;
@@ -480,6 +480,7 @@ static int32_t decide(frond_engine *engine, const struct frond_request *request,
 		out_printf(&writer, "%s", complaint.text);
 		return told(engine, &answer, &writer, len);
 	}
+	asked.ask.thrift = thrift;
 	if (position != NULL)
 		core_order(&engine->core, &asked.ask, &answer, position);
 	else
@@ -503,19 +504,55 @@ static int32_t abi_plan(frond_engine *engine, const struct frond_request *reques
 			const struct frond_room *room, struct frond_plan *out, struct frond_place *places, char *text,
 			uint32_t cap, uint32_t *len)
 {
-	return decide(engine, request, members, annotations, in, in_len, room, out, places, NULL, text, cap, len);
+	return decide(engine, request, members, annotations, in, in_len, room, NULL, out, places, NULL, text, cap, len);
+}
+
+/* Over a limit waste.c would overflow. CPU and memory may be anything. */
+static bool thrift_formed(const struct frond_thrift *thrift, const struct frond_kind *kinds,
+			  const struct frond_left *left, struct complaint *complaint)
+{
+	if (thrift->kinds > FROND_KINDS_MAX || thrift->reserved != 0) {
+		complain(complaint, 0, "thrift: kinds must be 0 to %u, got %" PRIu32 ", and reserved 0",
+			 FROND_KINDS_MAX, thrift->kinds);
+		return false;
+	}
+	if (left == NULL || (kinds == NULL && thrift->kinds > 0)) {
+		complain(complaint, 0, "kinds, left: must not be missing beside thrift");
+		return false;
+	}
+	for (uint32_t i = 0; i < thrift->kinds; i++) {
+		if (kinds[i].gpus < 1 || kinds[i].gpus > FROND_GPUS_MAX) {
+			complain(complaint, 0, "kinds[%" PRIu32 "].gpus: must be 1 to %u, got %" PRIu32, i,
+				 FROND_GPUS_MAX, kinds[i].gpus);
+			return false;
+		}
+		if (kinds[i].pods < 1 || kinds[i].pods > FROND_PODS_MAX) {
+			complain(complaint, 0, "kinds[%" PRIu32 "].pods: must be 1 to %u, got %" PRIu32, i,
+				 FROND_PODS_MAX, kinds[i].pods);
+			return false;
+		}
+	}
+	return true;
 }
 
 static int32_t abi_order(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
 			 const struct frond_pair *annotations, const char *in, uint32_t in_len,
-			 const struct frond_room *room, struct frond_plan *out, uint16_t *position, char *text,
-			 uint32_t cap, uint32_t *len)
+			 const struct frond_room *room, const struct frond_thrift *thrift,
+			 const struct frond_kind *kinds, const struct frond_left *left, struct frond_plan *out,
+			 uint16_t *position, char *text, uint32_t cap, uint32_t *len)
 {
+	struct complaint complaint;
+	struct thrift care;
 	*len = 0;
 	if (request->members != 1 || member->gpus == 0 || member->pinned_slot != FROND_NONE)
 		return fail(FROND_BAD, "only one pod with GPUs can be ordered", text, cap, len);
+	if (thrift != NULL && !thrift_formed(thrift, kinds, left, &complaint))
+		return fail_complaint(&complaint, text, cap, len);
+	if (thrift != NULL)
+		care = (struct thrift){kinds, thrift->kinds, {thrift->cpu_milli, thrift->memory_mib}, left};
 	memset(position, 0xff, engine->core.node_cap * sizeof *position);
-	return decide(engine, request, member, annotations, in, in_len, room, out, NULL, position, text, cap, len);
+	return decide(engine, request, member, annotations, in, in_len, room, thrift == NULL ? NULL : &care, out, NULL,
+		      position, text, cap, len);
 }
 
 /* ---- reservations ---------------------------------------------------------------------------------------------------------------- */

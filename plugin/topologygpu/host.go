@@ -25,6 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
+	"github.com/frond-scheduler/frond/plugin/demand"
 	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/locks"
 	"github.com/frond-scheduler/frond/plugin/mirror"
@@ -51,6 +52,7 @@ type cluster struct {
 	reader *workload.Reader
 	mirror *mirror.Mirror
 	table  *gangs.Table
+	demand *demand.Demand
 	locks  *locks.Locks // nil: device locks are off
 	now    func() time.Time
 
@@ -186,6 +188,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	}
 	c.mirror = mirror.New(c.engine, c.reader)
 	c.table = gangs.New(c.engine, c.args.PermitWait, c.now)
+	c.demand = demand.New()
 
 	core := handle.SharedInformerFactory().Core().V1()
 	observer := &observer{cluster: c, logger: logger}

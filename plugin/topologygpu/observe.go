@@ -40,6 +40,7 @@ type observer struct {
 // PodSeen: a pod was created or has changed.
 func (o *observer) PodSeen(pod *v1.Pod) {
 	o.unlockElsewhere(pod)
+	o.demand.Set(pod, o.reader.GPUs(pod))
 	o.sources.mu.Lock()
 	var rejected []types.UID
 	if link := workload.LinkOwner(pod); link != nil {
@@ -57,6 +58,7 @@ func (o *observer) PodSeen(pod *v1.Pod) {
 // PodGone: a pod was deleted or has ended.
 func (o *observer) PodGone(pod *v1.Pod) {
 	o.told.Delete(pod.UID)
+	o.demand.Drop(pod.UID)
 	if pod.Spec.NodeName != "" {
 		o.unlock([]types.UID{pod.UID}, pod.Spec.NodeName)
 	} else {

@@ -73,9 +73,9 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 		return nil, fwk.AsStatus(err)
 	}
 	p.mirror.Yield(pod.UID) // what is locked for the pod from before is no obstacle to itself
-	plan, position, sentence, err := p.engine.Order(request, self, annotations, room)
+	plan, position, sentence, err := p.engine.Order(request, self, annotations, room, nil)
 	if err == nil && plan.Outcome == shim.Waits && p.mirror.CatchUp(p.gone) > 0 {
-		plan, position, sentence, err = p.engine.Order(request, self, annotations, room)
+		plan, position, sentence, err = p.engine.Order(request, self, annotations, room, nil)
 	}
 	if err != nil || plan.Outcome != shim.Placed {
 		p.mirror.Unyield(pod.UID)
@@ -83,7 +83,8 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("ordering nodes for pod %s: %w", request.Name, err))
 	}
-	c := &cycle{gpus: self.GPUs, room: room, request: request, self: self, annotations: annotations, position: position, removed: map[string]int64{}}
+	c := &cycle{gpus: self.GPUs, room: room, request: request, self: self, annotations: annotations, position: position,
+		flat: plan.Flags&shim.PlanNoTopology != 0, removed: map[string]int64{}}
 	state.Write(stateKey, c)
 	switch plan.Outcome {
 	case shim.Placed:

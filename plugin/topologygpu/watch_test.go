@@ -26,6 +26,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/frond-scheduler/frond/plugin/demand"
 	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/mirror"
 	"github.com/frond-scheduler/frond/plugin/workload"
@@ -95,7 +96,7 @@ func newWatchBench(t *testing.T) *watchBench {
 		}
 	}
 	b.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
-	c := &cluster{sources: newSources(), recorder: b.events, now: func() time.Time {
+	c := &cluster{sources: newSources(), demand: demand.New(), recorder: b.events, now: func() time.Time {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return b.clock

@@ -2,6 +2,7 @@
 #include "driver.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,14 +108,17 @@ uint32_t driver_plan(struct driver *driver, const struct gang *gang)
 	return driver->plan.outcome;
 }
 
-uint32_t driver_order(struct driver *driver, const struct gang *gang, uint16_t *position)
+uint32_t driver_order(struct driver *driver, const struct gang *gang, const struct thrift *thrift, uint16_t *position)
 {
 	char in[256];
+	bool careful = thrift != NULL;
 	struct frond_pair pairs[PAIRS_MAX];
 	uint32_t in_len = ask(driver, gang, in, sizeof in, pairs);
 	must(driver,
 	     driver->abi->order(driver->engine, &driver->request, driver->members, pairs, in, in_len, gang->room,
-				&driver->plan, position, driver->text, sizeof driver->text - 1, &driver->len),
+				careful ? &thrift->asks : NULL, careful ? thrift->kinds : NULL,
+				careful ? thrift->left : NULL, &driver->plan, position, driver->text,
+				sizeof driver->text - 1, &driver->len),
 	     "order");
 	return driver->plan.outcome;
 }

@@ -30,6 +30,12 @@ struct gang { /* members of equal size */
 	uint32_t only_slot; /* FROND_NONE: anywhere */
 };
 
+struct thrift { /* for driver_order() */
+	struct frond_thrift asks;
+	const struct frond_kind *kinds;
+	const struct frond_left *left; /* by slot */
+};
+
 /* fabric: a fabric file's text, "" for none. */
 void driver_start(struct driver *driver, uint32_t nodes, uint32_t pods, const char *fabric);
 void driver_stop(struct driver *driver);
@@ -40,8 +46,8 @@ void driver_occupy(struct driver *driver, uint32_t slot, uint32_t gpus);
 
 /* The answer is in plan, places and text; nothing changes. Returns enum frond_outcome. */
 uint32_t driver_plan(struct driver *driver, const struct gang *gang);
-/* For one pod: position by slot. */
-uint32_t driver_order(struct driver *driver, const struct gang *gang, uint16_t *position);
+/* For one pod: position by slot. thrift NULL: none. */
+uint32_t driver_order(struct driver *driver, const struct gang *gang, const struct thrift *thrift, uint16_t *position);
 /* Books what the last driver_plan() answered. */
 void driver_reserve(struct driver *driver);
 /* The engine's own invariant checker. */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static char *model_fabric(const struct workload *workload)
 {
@@ -27,8 +28,12 @@ static char *model_fabric(const struct workload *workload)
 void host_start(struct host *host, const struct workload *workload, const struct host_choice *choice)
 {
 	char *fabric = choice->leaf_per_model ? model_fabric(workload) : NULL;
+	memset(host, 0, sizeof *host);
 	host->choice = *choice;
-	gradient_start(&host->waste, waste_expected);
+	for (uint32_t i = 0; i < workload->shapes; i++)
+		while (memcmp(&workload->shape[host->kind_of[i]].asks, &workload->shape[i].asks,
+			      sizeof workload->shape[i].asks) != 0)
+			host->kind_of[i]++;
 	driver_start(&host->driver, workload->nodes, workload->gpus, fabric != NULL ? fabric : "");
 	for (uint32_t i = 0; i < workload->nodes; i++)
 		driver_node(&host->driver, i, workload->node[i].name, workload->node[i].has.gpus);
@@ -43,55 +48,60 @@ void host_stop(struct host *host)
 
 /* ---- what the host knows ---------------------------------------------------------------------------------------- */
 
-static uint32_t places_by(uint32_t left, uint32_t asks, uint32_t most)
+/* Most pods first; then what asks for less. */
+static int compare_kinds(const void *a, const void *b)
 {
-	return asks == 0 || left / asks > most ? most : left / asks;
+	const struct frond_kind *x = a, *y = b;
+	if (x->pods != y->pods)
+		return x->pods > y->pods ? -1 : 1;
+	if (x->gpus != y->gpus)
+		return x->gpus < y->gpus ? -1 : 1;
+	if (x->cpu_milli != y->cpu_milli)
+		return x->cpu_milli < y->cpu_milli ? -1 : 1;
+	return (x->memory_mib > y->memory_mib) - (x->memory_mib < y->memory_mib);
 }
 
-uint64_t waste_expected(const struct workload *workload, const struct amount *left, uint32_t model)
+/* The most frequent kinds of the pods placed so far. */
+static uint32_t learned(struct host *host, const struct workload *workload)
 {
-	uint64_t kept = 0;
+	uint32_t count = 0;
 	for (uint32_t i = 0; i < workload->shapes; i++) {
-		const struct shape *shape = &workload->shape[i];
-		uint32_t by_gpus = left->gpus / shape->asks.gpus, by_all = by_gpus;
-		by_all = places_by(left->cpu_milli, shape->asks.cpu_milli, by_all);
-		by_all = places_by(left->memory_mib, shape->asks.memory_mib, by_all);
-		if ((shape->models >> model & 1) == 0)
-			by_all = 0;
-		kept += (uint64_t)shape->pods * (by_gpus - by_all) * shape->asks.gpus;
+		const struct amount *asks = &workload->shape[i].asks;
+		if (host->placed[i] > 0)
+			host->kinds[count++] =
+				(struct frond_kind){asks->cpu_milli, asks->memory_mib, asks->gpus, host->placed[i]};
 	}
-	return fragments_fgd(workload, left, model) + kept;
+	qsort(host->kinds, count, sizeof *host->kinds, compare_kinds);
+	return count < FROND_KINDS_MAX ? count : FROND_KINDS_MAX;
 }
 
-static void open_nodes(struct host *host, const struct replay *replay, uint32_t shape)
+static void look(struct host *host, const struct replay *replay, uint32_t shape)
 {
 	const struct workload *workload = replay->workload;
 	const struct shape *wanted = &workload->shape[shape];
-	int64_t least = INT64_MAX;
 	for (uint32_t i = 0; i < workload->nodes; i++) {
 		const struct openb_node *node = &workload->node[i];
+		const struct amount *left = &replay->left[i];
 		host->room[i].ever = shape_fits(wanted, &node->has, node->model);
-		host->room[i].today = shape_fits(wanted, &replay->left[i], node->model);
-		if (!host->choice.careful || host->room[i].today == 0)
-			continue;
-		int64_t grows = gradient_at(&host->waste, replay, i, shape);
-		least = grows < least ? grows : least;
+		host->room[i].today = shape_fits(wanted, left, node->model);
+		host->left[i] = (struct frond_left){left->cpu_milli, left->memory_mib};
 	}
-	for (uint32_t i = 0; i < workload->nodes && host->choice.careful; i++)
-		if (host->room[i].today > 0 && gradient_at(&host->waste, replay, i, shape) > least)
-			host->room[i].today = 0;
 }
 
 uint32_t host_pick(void *context, const struct replay *replay, uint32_t shape)
 {
 	struct host *host = context;
+	const struct amount *asks = &replay->workload->shape[shape].asks;
 	struct gang gang = {.members = 1,
-			    .gpus = replay->workload->shape[shape].asks.gpus,
+			    .gpus = asks->gpus,
 			    .strategy = host->choice.strategy,
 			    .room = host->room,
 			    .only_slot = FROND_NONE};
-	open_nodes(host, replay, shape);
-	if (driver_order(&host->driver, &gang, host->position) != FROND_PLACED)
+	struct thrift thrift = {.asks = {asks->cpu_milli, asks->memory_mib, learned(host, replay->workload), 0},
+				.kinds = host->kinds,
+				.left = host->left};
+	look(host, replay, shape);
+	if (driver_order(&host->driver, &gang, host->choice.thrift ? &thrift : NULL, host->position) != FROND_PLACED)
 		return NO_NODE;
 	for (uint32_t i = 0; i < replay->workload->nodes; i++)
 		if (host->position[i] == 0)
@@ -99,5 +109,6 @@ uint32_t host_pick(void *context, const struct replay *replay, uint32_t shape)
 	if (driver_plan(&host->driver, &gang) != FROND_PLACED) /* which GPUs */
 		return NO_NODE;
 	driver_reserve(&host->driver);
+	host->placed[host->kind_of[shape]]++;
 	return gang.only_slot;
 }

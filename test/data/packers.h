@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * packers.h - the two baselines of the FGD paper (ATC'23), for pods of whole GPUs, and the gradient that FGD and Frond's
- * host go down. Ties go to the first node of the file.
+ * packers.h - the two baselines of the FGD paper (ATC'23), for pods of whole GPUs, and the gradient that FGD goes down.
+ * Ties go to the first node of the file.
  *
  *   best-fit   the node on which the least stays free: ½ · CPU ÷ CPU of the largest node + ½ · GPUs ÷ GPUs of the
  *              largest node

@@ -20,6 +20,7 @@ enum {
 	STEPS = 256,
 	TEXT = 1 << 15,
 	WISHES = 3,
+	KINDS = 4,
 	TRIALS = 3,
 	TABLE_BYTES = 1 << 17, /* for GPU-set tables: nodes of 16 GPUs do not fit, a few kinds of smaller ones do */
 	OPERATIONS_ROOM = 32,  /* an operation is a byte modulo this */
@@ -397,7 +398,7 @@ static void order(struct run *run)
 	pick_request(run, 1, &words, pairs);
 	const struct frond_room *room = pick_room(run, space);
 	int32_t code = run->abi->order(run->engine, &run->request, run->members, pairs, words.text, words.len, room,
-				       &ordered, position, run->text, TEXT, &len);
+				       NULL, NULL, NULL, &ordered, position, run->text, TEXT, &len);
 	said(run, code, len);
 	if (code == FROND_OK) {
 		MUST(run->abi->plan(run->engine, &run->request, run->members, pairs, words.text, words.len, room,
@@ -405,6 +406,49 @@ static void order(struct run *run)
 		MUST(ordered.outcome == planned.outcome && ordered.rule == planned.rule);
 		for (uint32_t slot = 0; slot < NODES; slot++)
 			MUST((position[slot] == 0) == (planned.outcome == FROND_PLACED && place.slot == slot));
+	}
+	answered(run, ASKS, code);
+}
+
+/* Thrift changes which node comes first, and nothing else; over a limit it is refused. */
+static void order_with_thrift(struct run *run)
+{
+	struct words words = {.len = 0};
+	struct frond_pair pairs[WISHES];
+	struct frond_plan ordered, careful;
+	struct frond_left left[NODES];
+	struct frond_kind kinds[KINDS];
+	uint16_t position[NODES], other[NODES];
+	uint32_t len = 0, feasible = 0, placed = 0;
+	bool sound = true;
+	run->planned = false;
+	pick_request(run, 1, &words, pairs);
+	struct frond_thrift thrift = {below(run, 8), below(run, 8), below(run, KINDS + 1), 0};
+	for (uint32_t i = 0; i < thrift.kinds; i++) {
+		kinds[i] = (struct frond_kind){below(run, 8), below(run, 8), 1 + below(run, FROND_GPUS_MAX),
+					       FROND_PODS_MAX};
+		if (rarely(run))
+			kinds[i].pods = below(run, 2) == 0 ? 0 : UINT32_MAX;
+		if (rarely(run))
+			kinds[i].gpus = below(run, 2) == 0 ? 0 : FROND_GPUS_MAX + 1;
+		sound = sound && kinds[i].gpus - 1 < FROND_GPUS_MAX && kinds[i].pods == FROND_PODS_MAX;
+	}
+	for (uint32_t slot = 0; slot < NODES; slot++)
+		left[slot] = (struct frond_left){below(run, 64), rarely(run) ? UINT32_MAX : below(run, 64)};
+	int32_t code = run->abi->order(run->engine, &run->request, run->members, pairs, words.text, words.len, NULL,
+				       &thrift, kinds, left, &careful, position, run->text, TEXT, &len);
+	said(run, code, len);
+	MUST(sound || code != FROND_OK);
+	if (code == FROND_OK) {
+		MUST(run->abi->order(run->engine, &run->request, run->members, pairs, words.text, words.len, NULL, NULL,
+				     NULL, NULL, &ordered, other, run->text, TEXT, &len) == FROND_OK);
+		MUST(memcmp(&ordered, &careful, sizeof ordered) == 0);
+		for (uint32_t slot = 0; slot < NODES; slot++) {
+			MUST((position[slot] == UINT16_MAX) == (other[slot] == UINT16_MAX));
+			feasible += position[slot] != UINT16_MAX;
+			placed |= position[slot] != UINT16_MAX ? 1u << position[slot] : 0;
+		}
+		MUST(placed == (1u << feasible) - 1); /* each place once */
 	}
 	answered(run, ASKS, code);
 }
@@ -702,9 +746,35 @@ static void look(struct run *run)
 /* ---- the sequence ----------------------------------------------------------------------------------------------- */
 
 static void (*const operations[OPERATIONS_ROOM])(struct run *run) = {
-	node_put, node_put, node_put, node_remove, pod_put, plan,         plan,      plan,       order,    reserve,
-	reserve,  reserve,  permit,   confirm,     release, release_gang, look,      gang_put,   gang_get, tick,
-	what_if,  undo,     recover,  defrag,      victims, topology_put, ask_later, config_put,
+	node_put,
+	node_put,
+	node_put,
+	node_remove,
+	pod_put,
+	plan,
+	plan,
+	plan,
+	order,
+	reserve,
+	reserve,
+	reserve,
+	permit,
+	confirm,
+	release,
+	release_gang,
+	look,
+	gang_put,
+	gang_get,
+	tick,
+	what_if,
+	undo,
+	recover,
+	defrag,
+	victims,
+	topology_put,
+	ask_later,
+	config_put,
+	order_with_thrift,
 };
 
 static bool create(struct run *run)

@@ -335,8 +335,8 @@ static void ask(int32_t expected)
 	TEST_ASSERT_NOT_EQUAL(0, c->len);
 	request.members = request.members == 3 ? 1 : request.members;
 	request.gpus_desired = 2;
-	code = abi->order(c->engine, &request, members, NULL, "name", 4, NULL, &c->plan, position, c->text,
-			  CLUSTER_TEXT - 1, &c->len);
+	code = abi->order(c->engine, &request, members, NULL, "name", 4, NULL, NULL, NULL, NULL, &c->plan, position,
+			  c->text, CLUSTER_TEXT - 1, &c->len);
 	TEST_ASSERT_EQUAL_INT32(expected, code);
 	TEST_ASSERT_NOT_EQUAL(0, c->len);
 	good_request();
@@ -405,8 +405,9 @@ static void test_order_is_for_one_pod_with_gpus(void)
 		request.members = i == 0 ? 2 : 1;
 		members[0].gpus = i == 1 ? 0 : 2;
 		members[0].pinned_slot = i == 2 ? 0 : FROND_NONE;
-		TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->order(c->engine, &request, members, NULL, "name", 4, NULL,
-							      &c->plan, position, c->text, CLUSTER_TEXT, &c->len));
+		TEST_ASSERT_EQUAL_INT32(FROND_BAD,
+					abi->order(c->engine, &request, members, NULL, "name", 4, NULL, NULL, NULL,
+						   NULL, &c->plan, position, c->text, CLUSTER_TEXT, &c->len));
 	}
 }
 

@@ -22,7 +22,7 @@ void tearDown(void)
 
 static void test_the_version_and_the_limits_are_what_callers_compiled_in(void)
 {
-	TEST_ASSERT_EQUAL_UINT32(3, FROND_ABI_VERSION);
+	TEST_ASSERT_EQUAL_UINT32(4, FROND_ABI_VERSION);
 	TEST_ASSERT_EQUAL_UINT32(16, FROND_GPUS_MAX);
 	TEST_ASSERT_EQUAL_UINT32(131072, FROND_NODES_MAX);
 	TEST_ASSERT_EQUAL_UINT32(16384, FROND_MEMBERS_MAX);
@@ -33,6 +33,7 @@ static void test_the_version_and_the_limits_are_what_callers_compiled_in(void)
 	TEST_ASSERT_EQUAL_UINT32(4096, FROND_VALUE_MAX);
 	TEST_ASSERT_EQUAL_UINT32(512, FROND_TEXT_MAX);
 	TEST_ASSERT_EQUAL_UINT32(8, FROND_RESOURCES_MAX);
+	TEST_ASSERT_EQUAL_UINT32(64, FROND_KINDS_MAX);
 	TEST_ASSERT_EQUAL_UINT32(4294967295u, FROND_NONE);
 }
 
@@ -154,6 +155,23 @@ static void test_requests_and_members_lie_as_they_did(void)
 	AT(20, frond_member, gpus);
 	AT(24, frond_member, pinned_slot);
 	AT(28, frond_member, reserved);
+}
+
+static void test_what_goes_with_thrift_lies_as_it_did(void)
+{
+	SIZE(16, frond_thrift);
+	AT(0, frond_thrift, cpu_milli);
+	AT(4, frond_thrift, memory_mib);
+	AT(8, frond_thrift, kinds);
+	AT(12, frond_thrift, reserved);
+	SIZE(16, frond_kind);
+	AT(0, frond_kind, cpu_milli);
+	AT(4, frond_kind, memory_mib);
+	AT(8, frond_kind, gpus);
+	AT(12, frond_kind, pods);
+	SIZE(8, frond_left);
+	AT(0, frond_left, cpu_milli);
+	AT(4, frond_left, memory_mib);
 }
 
 static void test_plans_and_gangs_lie_as_they_did(void)
@@ -291,6 +309,7 @@ int main(void)
 	RUN_TEST(test_args_lie_as_they_did);
 	RUN_TEST(test_nodes_topologies_and_pods_lie_as_they_did);
 	RUN_TEST(test_requests_and_members_lie_as_they_did);
+	RUN_TEST(test_what_goes_with_thrift_lies_as_it_did);
 	RUN_TEST(test_plans_and_gangs_lie_as_they_did);
 	RUN_TEST(test_moves_and_victims_lie_as_they_did);
 	RUN_TEST(test_stats_lie_as_they_did);

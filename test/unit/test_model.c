@@ -614,8 +614,8 @@ static void do_bad(void)
 		break;
 	case 9:
 		request.members = 2;
-		code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, position, c->text,
-				  CLUSTER_TEXT - 1, &c->len);
+		code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, NULL, NULL, NULL, &c->plan, position,
+				  c->text, CLUSTER_TEXT - 1, &c->len);
 		break;
 	case 10:
 		code = abi->reserve(c->engine, &request, &member, &place);

@@ -319,7 +319,7 @@ static void compare_order(const struct gang *gang, const struct state *today, co
 	memset(position, 0, sizeof position);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK,
 				abi->order(c->engine, &c->request, c->members, pairs, in, in_len, question->want.room,
-					   &c->plan, position, c->text, CLUSTER_TEXT - 1, &c->len));
+					   NULL, NULL, NULL, &c->plan, position, c->text, CLUSTER_TEXT - 1, &c->len));
 	check(c);
 	TEST_ASSERT_EQUAL_MEMORY(&planned, &c->plan, sizeof planned);
 	while ((outcome = gang_plan(gang, &left)).placed) {

@@ -28,8 +28,8 @@ static uint32_t order(const struct wanted *w)
 	struct frond_pair pairs[8];
 	uint32_t in_len = request_make(c, w, in, pairs);
 	memset(position, 0, sizeof position);
-	int32_t code = abi->order(c->engine, &c->request, c->members, pairs, in, in_len, w->room, &c->plan, position,
-				  c->text, CLUSTER_TEXT - 1, &c->len);
+	int32_t code = abi->order(c->engine, &c->request, c->members, pairs, in, in_len, w->room, NULL, NULL, NULL,
+				  &c->plan, position, c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);
 	check(c);
@@ -275,8 +275,8 @@ static void test_behind_1024_nodes_the_rest_has_one_place(void)
 	struct frond_member member = {.pod = {5, 1}, .gpus = 8, .pinned_slot = FROND_NONE};
 	struct frond_request request = {
 		.gang = {5, 1}, .members = 1, .min_member = 1, .gpus_desired = 8, .only_slot = FROND_NONE};
-	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, at, c->text, CLUSTER_TEXT,
-				  &c->len);
+	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, NULL, NULL, NULL, &c->plan, at,
+				  c->text, CLUSTER_TEXT, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 	check(c);
 	uint32_t next = 0; /* the emptier the leaf, the higher its score: the last one comes first */
@@ -313,8 +313,8 @@ static void test_of_more_than_1024_leaves_the_best_are_in_order(void)
 	struct frond_member member = {.pod = {5, 1}, .gpus = 1, .pinned_slot = FROND_NONE};
 	struct frond_request request = {
 		.gang = {5, 1}, .members = 1, .min_member = 1, .gpus_desired = 1, .only_slot = FROND_NONE};
-	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, at, c->text, CLUSTER_TEXT,
-				  &c->len);
+	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, NULL, NULL, NULL, &c->plan, at,
+				  c->text, CLUSTER_TEXT, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 	check(c);
 	for (uint32_t left = 1; left < GPUS; left++)
