@@ -190,16 +190,20 @@ func (j *Judge) Look() []Violation {
 }
 
 // AtRest says whether nothing is left that could be over in a moment.
-func (j *Judge) AtRest() bool {
-	return !slices.ContainsFunc(j.Look(), func(v Violation) bool { return v.Final })
+func (j *Judge) AtRest() bool { return atRest(j.Look()) }
+
+func atRest(found []Violation) bool {
+	return !slices.ContainsFunc(found, func(v Violation) bool { return v.Final })
 }
 
-// Verdict waits until nothing is left that could be over in a moment, at most for limit, stops watching and judges.
+// Verdict waits until nothing is left that could be over in a moment, at most for limit, and judges what was seen until then:
+// a moment later pods may have ended whose locks are still to be freed.
 func (j *Judge) Verdict(limit time.Duration) []Violation {
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline) && !j.AtRest(); time.Sleep(200 * time.Millisecond) {
+	found := j.Look()
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline) && !atRest(found); found = j.Look() {
+		time.Sleep(200 * time.Millisecond)
 	}
 	j.Stop()
-	found := j.Look()
 	if j.events == 0 {
 		found = append(found, Violation{Kind: WatchBroken, Text: "nothing was seen"})
 	}
