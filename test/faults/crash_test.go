@@ -104,6 +104,7 @@ func crashOnce(t *testing.T, c crash, size int32, seed uint64) {
 	} else {
 		died(t, victim, c.point)
 	}
+	time.Sleep(time.Second) // what it has sent may still arrive, and be seen
 	j.Resume()
 	begin := time.Now()
 	lab.Run(t, harness.Setup{Lease: lease})
