@@ -29,6 +29,7 @@ type Faults struct {
 	Conflict  float64 // writes answered 409 and not passed on
 	TooMany   float64 // writes answered 429 with Retry-After, not passed on
 	Error     float64 // writes answered 500, not passed on
+	Forbidden float64 // bindings answered 403, not passed on
 	DropReply float64 // writes carried out, and the connection closed instead of a reply
 	Delayed   float64 // requests that wait, up to Delay
 	Delay     time.Duration
@@ -39,13 +40,13 @@ type Faults struct {
 
 // Counts are how often it happened.
 type Counts struct {
-	Requests, Writes                                    int
-	Conflict, TooMany, Error, DropReply, Delayed, Watch int
+	Requests, Writes                                               int
+	Conflict, TooMany, Error, Forbidden, DropReply, Delayed, Watch int
 }
 
 // Injected is how many faults there were.
 func (c Counts) Injected() int {
-	return c.Conflict + c.TooMany + c.Error + c.DropReply + c.Delayed + c.Watch
+	return c.Conflict + c.TooMany + c.Error + c.Forbidden + c.DropReply + c.Delayed + c.Watch
 }
 
 // Proxy is a running one.
@@ -171,6 +172,8 @@ func (p *Proxy) draw(request *http.Request) verdict {
 			v.code = http.StatusTooManyRequests
 		case happens(p.faults.Error, &p.counts.Error):
 			v.code = http.StatusInternalServerError
+		case isBinding(request) && happens(p.faults.Forbidden, &p.counts.Forbidden):
+			v.code = http.StatusForbidden
 		case happens(p.faults.DropReply, &p.counts.DropReply):
 			v.drop = true
 		}
@@ -178,7 +181,7 @@ func (p *Proxy) draw(request *http.Request) verdict {
 	if p.faults.Delay > 0 && happens(p.faults.Delayed, &p.counts.Delayed) {
 		v.delay = time.Duration(p.random.Int64N(int64(p.faults.Delay)) + 1)
 	}
-	if strings.HasSuffix(request.URL.Path, "/binding") {
+	if isBinding(request) {
 		v.apart = p.faults.Apart
 	}
 	return v
@@ -187,6 +190,8 @@ func (p *Proxy) draw(request *http.Request) verdict {
 func isWrite(request *http.Request) bool {
 	return request.Method != http.MethodGet && request.Method != http.MethodHead && request.Method != http.MethodOptions
 }
+
+func isBinding(request *http.Request) bool { return strings.HasSuffix(request.URL.Path, "/binding") }
 
 func isWatch(request *http.Request) bool {
 	asked := request.URL.Query().Get("watch")
@@ -265,6 +270,7 @@ func (p *Proxy) watch(w http.ResponseWriter, request *http.Request) {
 func refuse(w http.ResponseWriter, code int) {
 	reason := map[int]string{
 		http.StatusConflict: "Conflict", http.StatusTooManyRequests: "TooManyRequests", http.StatusInternalServerError: "InternalError",
+		http.StatusForbidden: "Forbidden",
 	}[code]
 	w.Header().Set("Content-Type", "application/json")
 	if code == http.StatusTooManyRequests {

@@ -87,10 +87,11 @@ func TestRefusedWritesAreNotCarriedOut(t *testing.T) {
 	p := start(t, server, nil)
 	for _, c := range []struct {
 		faults Faults
+		path   string
 		code   int
-	}{{Faults{Conflict: 1}, 409}, {Faults{TooMany: 1}, 429}, {Faults{Error: 1}, 500}} {
+	}{{Faults{Conflict: 1}, "/", 409}, {Faults{TooMany: 1}, "/", 429}, {Faults{Error: 1}, "/", 500}, {Faults{Forbidden: 1}, "/pods/a/binding", 403}} {
 		p.Set(c.faults)
-		answer, body, err := post(p, "/")
+		answer, body, err := post(p, c.path)
 		var status struct{ Code int }
 		if err != nil || answer.StatusCode != c.code || json.Unmarshal([]byte(body), &status) != nil || status.Code != c.code {
 			t.Errorf("want %d: %q, %v", c.code, body, err)
@@ -102,7 +103,7 @@ func TestRefusedWritesAreNotCarriedOut(t *testing.T) {
 	if writes.Load() != 0 {
 		t.Errorf("%d writes reached the server", writes.Load())
 	}
-	if c := p.Counts(); c.Conflict != 1 || c.TooMany != 1 || c.Error != 1 || c.Injected() != 3 {
+	if c := p.Counts(); c.Conflict != 1 || c.TooMany != 1 || c.Error != 1 || c.Forbidden != 1 || c.Injected() != 4 {
 		t.Errorf("counts %+v", c)
 	}
 }

@@ -21,7 +21,7 @@ const apart = 20 * time.Millisecond
 // crash is a step of the scheduler at which it is killed, and what makes it come there; nothing: every gang does.
 type crash struct {
 	point   string
-	refused float64                              // share of its writes
+	refused float64                              // share of its Bindings, for good: others are sent again
 	provoke func(*testing.T, *harness.Scheduler) // once the gang is submitted
 	ends    bool                                 // by itself, without being killed
 }
@@ -51,7 +51,7 @@ var crashes = []crash{
 	{point: "planned"}, {point: "reserved"}, {point: "permitted"},
 	{point: "gang-locked"}, {point: "lock-first"}, {point: "lock-half"}, {point: "lock-last"},
 	{point: "bind-first"}, {point: "bind-half"}, {point: "bind-last-but-one"}, {point: "bind-last"},
-	{point: "status-write", provoke: makeGroup}, {point: "unreserve", refused: 0.8}, {point: "lease-lost", provoke: loseLease, ends: true},
+	{point: "status-write", provoke: makeGroup}, {point: "unreserve", refused: 0.5}, {point: "lease-lost", provoke: loseLease, ends: true},
 }
 
 // The steps of the sample: before anything is written, and with a part of it written.
@@ -81,7 +81,7 @@ func crashOnce(t *testing.T, c crash, size int32, seed uint64) {
 	j := watch(t)
 	lease := "crash-" + ns
 	proxy := proxied(t, seed, lease)
-	proxy.Set(faultproxy.Faults{Error: c.refused, Apart: apart})
+	proxy.Set(faultproxy.Faults{Forbidden: c.refused, Apart: apart})
 	setup := harness.Setup{Program: "scheduler-faults", Server: proxy.Address(), Lease: lease}
 	if !c.ends {
 		setup.Failpoints = c.point + "=kill"
