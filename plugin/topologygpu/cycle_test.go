@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -551,6 +552,49 @@ func TestHalfBoundGangsArePlannedAround(t *testing.T) {
 	b.gang(2, first, rest)
 	if got := b.plannedNode(rest); got[0] != "node-4" {
 		t.Errorf("the rest belongs beside the first: %v", got)
+	}
+}
+
+// The rest of a half-bound gang goes where it was locked, if that is known of all of it and still to be had.
+func TestHalfBoundGangsAreFinishedInPlace(t *testing.T) {
+	lower, upper := "node-2-gpu-0 node-2-gpu-1 node-2-gpu-2 node-2-gpu-3", "node-2-gpu-4 node-2-gpu-5 node-2-gpu-6 node-2-gpu-7"
+	for _, c := range []struct {
+		name  string
+		locks map[string]string // by pod
+		taken bool              // by another
+		want  []string          // of w-1 and w-2
+	}{
+		{"no locks", nil, false, []string{"node-1", "node-2"}},
+		{"all are locked", map[string]string{"w-1": lower, "w-2": upper}, false, []string{"node-2", "node-2"}},
+		{"one is not", map[string]string{"w-1": lower}, false, []string{"node-1", "node-2"}},
+		{"a lock is worth nothing any more", map[string]string{"w-1": lower, "w-2": upper}, true, []string{"node-1", "node-2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			pods := []*v1.Pod{pod("w-0", 4, 1), pod("w-1", 4, 1), pod("w-2", 4, 1)}
+			pods[0].Spec.NodeName = "node-1"
+			b.pods = append(b.pods, pods[0])
+			if c.taken {
+				other := pod("other", 4, 1)
+				other.Spec.NodeName = "node-2"
+				b.pods = append(b.pods, other)
+			}
+			b.look()
+			b.gang(3, pods...)
+			owners := map[string]types.UID{}
+			for name, gpus := range c.locks {
+				for _, gpu := range strings.Fields(gpus) {
+					owners[gpu] = types.UID("uid-" + name)
+				}
+			}
+			b.plugin.mirror.SetOwners("node-2", owners)
+			for i, member := range pods[1:] {
+				if got := b.plannedNode(member); len(got) != 1 || got[0] != c.want[i] {
+					t.Errorf("%s is planned on %v, want %s", member.Name, got, c.want[i])
+				}
+			}
+			b.check()
+		})
 	}
 }
 

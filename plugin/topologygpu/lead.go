@@ -5,6 +5,7 @@ package topologygpu
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -47,15 +48,23 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		}
 	}
 	// All that are there, else as many as make the gang whole; later ones join around those.
-	sizes := []int{pending}
+	tries := []struct {
+		room *survey
+		size int
+	}{{room, pending}}
 	if turn.Least < pending {
-		sizes = append(sizes, turn.Least)
+		tries = append(tries, tries[0])
+		tries[1].size = turn.Least
+	}
+	if held := p.inPlace(room, turn); held != nil {
+		tries = slices.Insert(tries, 0, tries[0])
+		tries[0].room = held
 	}
 	// What is locked for the members from before is no obstacle to themselves.
 	p.mirror.Yield(uids...)
 	var result attempt
-	for _, size := range sizes {
-		result = p.attempt(ctx, room, pod, turn, size)
+	for _, try := range tries {
+		result = p.attempt(ctx, try.room, pod, turn, try.size)
 		if result.err != nil {
 			p.mirror.Unyield(uids...)
 			return nil, fwk.AsStatus(fmt.Errorf("planning gang %s: %w", turn.ID, result.err))
@@ -83,6 +92,37 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		}
 	}
 	return nil, unresolvable(reasonMoved) // the lead is the lowest pending rank, so it is always planned
+}
+
+// inPlace narrows the room of a half-bound gang to the nodes that the rest of it had when somebody began to bind it, which
+// the locks tell. Finished there, it has the ranks and the ring that it was planned with; the best places of today, around
+// those that are bound, may have neither. nil: it is not known of all of them.
+func (p *Plugin) inPlace(room *survey, turn gangs.Turn) *survey {
+	held, bound := map[uint32]uint16{}, false
+	for _, peer := range turn.Members {
+		if peer.Node != "" || peer.GPUs == 0 {
+			bound = bound || peer.Node != ""
+			continue
+		}
+		nodes := p.mirror.LockedOn(peer.Pod.UID)
+		if len(nodes) != 1 {
+			return nil
+		}
+		slot, known := p.mirror.Slot(nodes[0])
+		if !known {
+			return nil
+		}
+		held[slot]++
+	}
+	if !bound || len(held) == 0 {
+		return nil
+	}
+	narrow := *room
+	narrow.bySlot = slices.Clone(room.bySlot)
+	for slot := range narrow.bySlot {
+		narrow.bySlot[slot].Today = min(narrow.bySlot[slot].Today, held[uint32(slot)])
+	}
+	return &narrow
 }
 
 // waits remembers what the gang waits for, and tells it once: it may try many times.
