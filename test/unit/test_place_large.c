@@ -30,13 +30,18 @@ static void put_node(uint32_t slot, uint32_t gpus, uint32_t flags)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, gpus, 0, flags, 0, NULL, NULL));
 }
 
-/* The fabric of the line, all nodes free. */
-static void engine(const char *line, uint32_t nodes, uint32_t gpus)
+/* The fabric of the line, all nodes free, in an engine with room for `limit` nodes. */
+static void engine_of(uint32_t limit, const char *line, uint32_t nodes, uint32_t gpus)
 {
-	engine_make(c, nodes, FROND_MEMBERS_MAX, "", line);
+	engine_make(c, limit, FROND_MEMBERS_MAX, "", line);
 	for (uint32_t slot = 0; slot < nodes; slot++)
 		put_node(slot, gpus, 0);
 	check(c);
+}
+
+static void engine(const char *line, uint32_t nodes, uint32_t gpus)
+{
+	engine_of(nodes, line, nodes, gpus);
 }
 
 static void close_node(uint32_t slot, uint32_t gpus)
@@ -143,6 +148,21 @@ static void test_long_chains_of_spines_are_exact(void)
 	expect(FROND_RULE_ADJACENT_SPINES, 0, 2, 600, 2, 600); /* one way only */
 	expect_slots(0, 1, 0, 200);
 	expect_slots(400, 1, 200, 600);
+}
+
+/* A large engine keeps few rows of the table of place_table.c, far fewer than there are leaves here: between two that are
+ * kept for good there are more than have a place, and they are computed again and again. */
+static void test_a_chain_is_exact_where_few_rows_of_its_table_are_kept(void)
+{
+	engine_of(20000, "spine:2 leaf:1000 node:1 gpu:8", 2000, 8);
+	ask(2000, 8, "");
+	expect(FROND_RULE_ADJACENT_SPINES, 0, 2, 2000, 2, 2000);
+	expect_slots(0, 1, 0, 2000);
+	close_node(400, 8); /* 400 leaves on one side of it, 599 on the other */
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, ask(1600, 8, ""));
+	ask(1599, 8, "");
+	expect(FROND_RULE_ADJACENT_SPINES, 0, 2, 1599, 2, 1599); /* one way only */
+	expect_slots(401, 1, 0, 1599);
 }
 
 static void test_of_too_many_equal_sets_the_first_are_compared_and_the_plan_says_so(void)
@@ -287,6 +307,7 @@ int main(void)
 	RUN_TEST(test_a_leaf_may_have_every_node_and_a_node_be_a_leaf_of_its_own);
 	RUN_TEST(test_a_run_over_a_hundred_worn_leaves_is_found);
 	RUN_TEST(test_long_chains_of_spines_are_exact);
+	RUN_TEST(test_a_chain_is_exact_where_few_rows_of_its_table_are_kept);
 	RUN_TEST(test_of_too_many_equal_sets_the_first_are_compared_and_the_plan_says_so);
 	RUN_TEST(test_exactly_4096_candidates_are_compared);
 	RUN_TEST(test_spines_that_are_alike_count_as_if_each_were_looked_at);

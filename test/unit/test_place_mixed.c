@@ -84,6 +84,22 @@ static void test_a_cap_per_leaf_is_not_for_nodes_without_one(void)
 	expect(sizes, 2, "topology-mode=Ignore", FROND_RULE_NONE, "loose node-1");
 }
 
+/* ---- how many candidates ---------------------------------------------------------------------------------------- */
+
+/* Runs of two leaves and more, of 91 leaves 4,095, and everything together once more. */
+static void test_exactly_4096_spans_are_compared(void)
+{
+	static const uint32_t sizes[] = {8, 4};
+	cluster("spine:1 leaf:91 node:1 gpu:8", "");
+	expect(sizes, 2, "topology-mode=Ignore", FROND_RULE_NONE, "node-1 node-2");
+	TEST_ASSERT_EQUAL_UINT32(0, c->plan.flags);
+	TEST_ASSERT_EQUAL_UINT64(4096, stats(c).steps);
+	cluster("spine:1 leaf:92 node:1 gpu:8", "");
+	expect(sizes, 2, "topology-mode=Ignore", FROND_RULE_NONE, "node-1 node-2");
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_BOUNDED, c->plan.flags);
+	TEST_ASSERT_EQUAL_UINT64(4096, stats(c).steps);
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -91,5 +107,6 @@ int main(void)
 	RUN_TEST(test_a_span_that_is_found_later_wins_when_its_nodes_are_lower);
 	RUN_TEST(test_distributed_over_the_only_node_is_a_single_node);
 	RUN_TEST(test_a_cap_per_leaf_is_not_for_nodes_without_one);
+	RUN_TEST(test_exactly_4096_spans_are_compared);
 	return UNITY_END();
 }

@@ -212,6 +212,19 @@ static void test_nodes_of_several_sizes_share_a_leaf(void)
 	TEST_ASSERT_EQUAL_STRING("a a a a b e", spots(c));
 }
 
+/* Inside the leaf nobody crosses its link. Both nodes take two: the gang fills it, or spans both all the same. */
+static void test_distributed_over_a_leaf_with_a_slow_link_counts_its_nodes(void)
+{
+	static const char wishes[] = "placement-strategy=distributed network-bandwidth=200Gb";
+	cluster("apiVersion: topology.scheduler/v1alpha1\n"
+		"kind: Fabric\n"
+		"defaults: {gpus: 8}\n"
+		"spines: [{name: s, leaves: [{name: l, uplinkGbps: 100, nodes: [a, b]}]}]\n");
+	expect(3, 4, wishes, FROND_RULE_COMPLETE_LEAF, "l:3");
+	expect(4, 4, wishes, FROND_RULE_COMPLETE_LEAF, "l:4");
+	expect_never(5, 4, wishes);
+}
+
 /* ---- adjacent spines -------------------------------------------------------------------------------------------- */
 
 static void test_a_spine_between_two_others_must_be_in_use(void)
@@ -392,6 +405,7 @@ int main(void)
 	RUN_TEST(test_uneven_leaves_give_the_rule_that_the_best_of_them_allows);
 	RUN_TEST(test_a_rule_counts_leaves_by_capacity_not_by_todays_luck);
 	RUN_TEST(test_nodes_of_several_sizes_share_a_leaf);
+	RUN_TEST(test_distributed_over_a_leaf_with_a_slow_link_counts_its_nodes);
 	RUN_TEST(test_a_spine_between_two_others_must_be_in_use);
 	RUN_TEST(test_over_several_spines_each_has_one_run_and_few_leaves);
 	RUN_TEST(test_of_two_pairs_of_spines_the_one_with_fewer_leaves_wins);
