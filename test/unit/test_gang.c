@@ -475,7 +475,7 @@ static void test_pods_of_others_are_in_no_gang(void)
 	check(c);
 }
 
-static void test_many_gangs_come_and_go_in_any_order(void)
+static void many_come_and_go(void)
 {
 	enum { MANY = 500 };
 	for (uint32_t round = 0; round < 2; round++) {
@@ -492,6 +492,22 @@ static void test_many_gangs_come_and_go_in_any_order(void)
 		}
 		TEST_ASSERT_EQUAL_UINT32(0, stats(c).gangs);
 	}
+}
+
+static void test_many_gangs_come_and_go_in_any_order(void)
+{
+	many_come_and_go();
+}
+
+static void test_what_was_in_the_memory_before_does_not_matter(void)
+{
+	memset(c->mem, 0xa5, abi->size_of(&c->limits));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->create(c->mem, abi->size_of(&c->limits), &c->limits, "", 0, "", 0,
+						      &c->engine, c->text, CLUSTER_TEXT - 1, &c->len));
+	check(c);
+	for (uint32_t slot = 0; slot < c->count; slot++)
+		node_refresh(c, slot);
+	many_come_and_go();
 }
 
 int main(void)
@@ -525,5 +541,6 @@ int main(void)
 	RUN_TEST(test_a_new_deadline_replaces_the_old_one);
 	RUN_TEST(test_pods_of_others_are_in_no_gang);
 	RUN_TEST(test_many_gangs_come_and_go_in_any_order);
+	RUN_TEST(test_what_was_in_the_memory_before_does_not_matter);
 	return UNITY_END();
 }
