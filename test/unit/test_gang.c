@@ -403,6 +403,23 @@ static void test_a_member_that_tells_its_devices_later_is_not_lost(void)
 	state(FROND_GANG_DEGRADED, 1, 0, 1, 1);
 }
 
+static void test_a_gang_whose_only_member_is_bound_elsewhere_is_the_same_gang(void)
+{
+	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .priority = 3, .deadline_ms = 9});
+	confirm("a", 0);
+	confirm("a", 1);
+	struct frond_key second = member("a", 1);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &second));
+	state(FROND_GANG_DEGRADED, 1, 0, 1, 1);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), 6, 8, "", "", key_of("a", UINT64_MAX)));
+	check(c);
+	TEST_ASSERT_EQUAL_UINT32(FROND_GANG_DEGRADED, gang("a").state); /* it has been whole */
+	TEST_ASSERT_EQUAL_UINT32(2, gang("a").min_member);
+	TEST_ASSERT_EQUAL_INT32(3, gang("a").priority);
+	TEST_ASSERT_EQUAL_INT64(9, gang("a").deadline_ms);
+	TEST_ASSERT_EQUAL_UINT32(1, gang("a").lost);
+}
+
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t tick(int64_t now_ms, uint32_t cap, struct frond_key *expired)
@@ -535,6 +552,7 @@ int main(void)
 	RUN_TEST(test_a_promise_is_min_member_priority_and_terms);
 	RUN_TEST(test_terms_are_kept_to_the_last_bit);
 	RUN_TEST(test_a_member_that_tells_its_devices_later_is_not_lost);
+	RUN_TEST(test_a_gang_whose_only_member_is_bound_elsewhere_is_the_same_gang);
 	RUN_TEST(test_an_overdue_gang_gives_back_what_is_not_bound);
 	RUN_TEST(test_a_bound_gang_is_never_overdue);
 	RUN_TEST(test_many_overdue_gangs_come_a_few_at_a_time);
