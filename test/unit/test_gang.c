@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Through the ABI: a gang is what reserve() books, permit() lets through, confirm() and pod_put() bind. */
 #include "cluster.h"
+#include "text/engine.h"
 
 static struct cluster *c;
 
@@ -332,6 +333,54 @@ static void test_a_promise_is_min_member_priority_and_terms(void)
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->gang_get(c->engine, &nobody, &out));
 }
 
+/* What recover, victims and defrag read later: every field has bits of its own, and each of its bits is kept. */
+static void test_terms_are_kept_to_the_last_bit(void)
+{
+	const uint64_t domain = (1ull << TERMS_DOMAIN_BITS) - 1;
+	const uint32_t listed = (1u << FROND_GPUS_MAX) - 1;
+	const struct terms kept[] = {
+		{.strategy = STRATEGY_DISTRIBUTED},
+		{.mode = MODE_IGNORE},
+		{.recovery = RECOVERY_WAIT},
+		{.latency_sensitive = true},
+		{.bandwidth_gbps = TERMS_GBPS_MASK},
+		{.domain = domain},
+		{.gpu = {.policy = GPU_PREFER}},
+		{.gpu = {.mode = MODE_IGNORE}},
+		{.gpu = {.locality = GPU_NVLINK}},
+		{.gpu = {.min_gbps = TERMS_GBPS_MASK}},
+		{.gpu = {.prefer = listed}},
+		{STRATEGY_CONSOLIDATED,
+		 MODE_PREFERRED,
+		 RECOVERY_MOVE_GANG,
+		 true,
+		 400,
+		 0x123456789abull,
+		 {GPU_SPREAD, MODE_PREFERRED, GPU_SAME_SOCKET, 300, 0x8001}},
+	};
+	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .priority = 3, .deadline_ms = 7});
+	struct gangs *gangs = &c->engine->core.gangs;
+	uint32_t id = gangs_find(gangs, key_of("a", UINT64_MAX));
+	for (uint32_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+		gangs_terms(gangs, id, &kept[i]);
+		struct terms out = gang_terms(&gangs->gangs[id]);
+		TEST_ASSERT_EQUAL_UINT8(kept[i].strategy, out.strategy);
+		TEST_ASSERT_EQUAL_UINT8(kept[i].mode, out.mode);
+		TEST_ASSERT_EQUAL_UINT8(kept[i].recovery, out.recovery);
+		TEST_ASSERT_EQUAL(kept[i].latency_sensitive, out.latency_sensitive);
+		TEST_ASSERT_EQUAL_UINT32(kept[i].bandwidth_gbps, out.bandwidth_gbps);
+		TEST_ASSERT_EQUAL_HEX64(kept[i].domain, out.domain);
+		TEST_ASSERT_EQUAL(kept[i].gpu.policy, out.gpu.policy);
+		TEST_ASSERT_EQUAL(kept[i].gpu.mode, out.gpu.mode);
+		TEST_ASSERT_EQUAL(kept[i].gpu.locality, out.gpu.locality);
+		TEST_ASSERT_EQUAL_UINT32(kept[i].gpu.min_gbps, out.gpu.min_gbps);
+		TEST_ASSERT_EQUAL_HEX32(kept[i].gpu.prefer, out.gpu.prefer);
+		state(FROND_GANG_PLANNED, 2, 0, 0, 0);
+		TEST_ASSERT_EQUAL_INT32(3, gang("a").priority);
+		TEST_ASSERT_EQUAL_INT64(7, gang("a").deadline_ms);
+	}
+}
+
 static void test_a_member_that_tells_its_devices_later_is_not_lost(void)
 {
 	struct frond_key key = key_of("a", UINT64_MAX);
@@ -352,6 +401,23 @@ static void test_a_member_that_tells_its_devices_later_is_not_lost(void)
 	TEST_ASSERT_EQUAL_INT32(5, gang("b").priority); /* what it was promised stays, though it is alone */
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &pod));
 	state(FROND_GANG_DEGRADED, 1, 0, 1, 1);
+}
+
+static void test_a_gang_whose_only_member_is_bound_elsewhere_is_the_same_gang(void)
+{
+	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .priority = 3, .deadline_ms = 9});
+	confirm("a", 0);
+	confirm("a", 1);
+	struct frond_key second = member("a", 1);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &second));
+	state(FROND_GANG_DEGRADED, 1, 0, 1, 1);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), 6, 8, "", "", key_of("a", UINT64_MAX)));
+	check(c);
+	TEST_ASSERT_EQUAL_UINT32(FROND_GANG_DEGRADED, gang("a").state); /* it has been whole */
+	TEST_ASSERT_EQUAL_UINT32(2, gang("a").min_member);
+	TEST_ASSERT_EQUAL_INT32(3, gang("a").priority);
+	TEST_ASSERT_EQUAL_INT64(9, gang("a").deadline_ms);
+	TEST_ASSERT_EQUAL_UINT32(1, gang("a").lost);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------------- */
@@ -426,7 +492,7 @@ static void test_pods_of_others_are_in_no_gang(void)
 	check(c);
 }
 
-static void test_many_gangs_come_and_go_in_any_order(void)
+static void many_come_and_go(void)
 {
 	enum { MANY = 500 };
 	for (uint32_t round = 0; round < 2; round++) {
@@ -443,6 +509,22 @@ static void test_many_gangs_come_and_go_in_any_order(void)
 		}
 		TEST_ASSERT_EQUAL_UINT32(0, stats(c).gangs);
 	}
+}
+
+static void test_many_gangs_come_and_go_in_any_order(void)
+{
+	many_come_and_go();
+}
+
+static void test_what_was_in_the_memory_before_does_not_matter(void)
+{
+	memset(c->mem, 0xa5, abi->size_of(&c->limits));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->create(c->mem, abi->size_of(&c->limits), &c->limits, "", 0, "", 0,
+						      &c->engine, c->text, CLUSTER_TEXT - 1, &c->len));
+	check(c);
+	for (uint32_t slot = 0; slot < c->count; slot++)
+		node_refresh(c, slot);
+	many_come_and_go();
 }
 
 int main(void)
@@ -468,12 +550,15 @@ int main(void)
 	RUN_TEST(test_reservations_that_go_are_not_lost);
 	RUN_TEST(test_after_a_restart_a_gang_gathers_until_its_promise_is_known);
 	RUN_TEST(test_a_promise_is_min_member_priority_and_terms);
+	RUN_TEST(test_terms_are_kept_to_the_last_bit);
 	RUN_TEST(test_a_member_that_tells_its_devices_later_is_not_lost);
+	RUN_TEST(test_a_gang_whose_only_member_is_bound_elsewhere_is_the_same_gang);
 	RUN_TEST(test_an_overdue_gang_gives_back_what_is_not_bound);
 	RUN_TEST(test_a_bound_gang_is_never_overdue);
 	RUN_TEST(test_many_overdue_gangs_come_a_few_at_a_time);
 	RUN_TEST(test_a_new_deadline_replaces_the_old_one);
 	RUN_TEST(test_pods_of_others_are_in_no_gang);
 	RUN_TEST(test_many_gangs_come_and_go_in_any_order);
+	RUN_TEST(test_what_was_in_the_memory_before_does_not_matter);
 	return UNITY_END();
 }

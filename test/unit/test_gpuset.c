@@ -608,6 +608,27 @@ static void test_memory_stays_small(void)
 		TEST_ASSERT_TRUE(gpuset_bytes(gpus - 1) < gpuset_bytes(gpus));
 }
 
+/* Without a sanitizer too: whatever was behind the table is there still. */
+static void test_building_writes_nothing_beyond_its_bytes(void)
+{
+	enum { BEHIND = 64 };
+	for (uint32_t gpus = 0; gpus <= 9; gpus++) { /* both layouts */
+		roll(gpus);
+		uint64_t bytes = gpuset_bytes(gpus);
+		for (uint32_t filler = 0; filler <= UINT8_MAX; filler += UINT8_MAX) {
+			uint8_t *larger = malloc(bytes + BEHIND);
+			TEST_ASSERT_NOT_NULL(larger);
+			memset(larger, (int)filler, bytes + BEHIND);
+			gpuset_build(larger, &t, scratch);
+			bool kept = true;
+			for (uint64_t i = 0; i < BEHIND; i++)
+				kept &= larger[bytes + i] == filler;
+			free(larger);
+			TEST_ASSERT_TRUE(kept);
+		}
+	}
+}
+
 static void test_no_gpu_and_one(void)
 {
 	uint8_t order[FROND_GPUS_MAX];
@@ -713,6 +734,7 @@ int main(void)
 	RUN_TEST(test_random_topologies_of_more_gpus);
 	RUN_TEST(test_rings_of_more_than_eight_gpus);
 	RUN_TEST(test_memory_stays_small);
+	RUN_TEST(test_building_writes_nothing_beyond_its_bytes);
 	RUN_TEST(test_no_gpu_and_one);
 	RUN_TEST(test_the_fastest_links_do_not_overflow);
 	RUN_TEST(test_same_means_an_equal_topology);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What narrows a plan: caps per leaf, pinned members, members without GPUs or of several sizes, room, limits. */
 #include "cluster.h"
+#include "dice.h"
+#include "text/engine.h"
 
 static struct cluster *c;
 
@@ -192,6 +194,25 @@ static void test_a_gang_that_is_all_bound_is_placed(void)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->reserve(c->engine, &c->request, c->members, c->places));
 }
 
+/* One bound member outside the preferred domain and the gang cannot be inside it, however small that member is; one that
+ * holds no GPU is nowhere. */
+static void test_a_bound_member_outside_the_preferred_domain_keeps_the_gang_out_of_it(void)
+{
+	cluster("spine:2 leaf:2 node:2 gpu:8", "");
+	const char *first = "topology-mode=Ignore placement-strategy=distributed preferred-domain=leaf-1",
+		   *last = "topology-mode=Ignore placement-strategy=distributed preferred-domain=leaf-4";
+	for (uint32_t gpus = 1; gpus <= 3; gpus++) {
+		uint32_t pinned[] = {slot_of(c, "node-7"), FROND_NONE, FROND_NONE}, sizes[] = {gpus, gpus, gpus};
+		struct wanted w = {.name = "a", .members = 3, .sizes = sizes, .pinned = pinned, .wishes = first};
+		expect(&w, FROND_RULE_NONE, "node-7 node-1 node-3"); /* a leaf for each */
+		w.wishes = last;
+		expect(&w, FROND_RULE_NONE, "node-7 node-7 node-8");
+		sizes[1] = 0;
+		pinned[1] = slot_of(c, "node-1");
+		expect(&w, FROND_RULE_NONE, "node-7 - node-8");
+	}
+}
+
 static void test_a_pinned_member_that_the_ledger_does_not_know_makes_the_plan_stale(void)
 {
 	cluster("spine:1 leaf:2 node:2 gpu:8", "");
@@ -365,6 +386,135 @@ static void test_sixteen_gpus_are_the_most_of_a_member(void)
 	       "n n n n n n n n n n n n n n n n");
 }
 
+/* ---- what the core is told, and what it tells ------------------------------------------------------------------- */
+
+static struct ask ask_of(const struct wanted *w, enum strategy strategy, enum mode mode)
+{
+	char in[CLUSTER_IN];
+	struct frond_pair pairs[16];
+	request_make(c, w, in, pairs);
+	return (struct ask){.members = c->members,
+			    .count = w->members,
+			    .strategy = strategy,
+			    .mode = mode,
+			    .only_slot = FROND_NONE,
+			    .domain_nvlink = FROND_NONE,
+			    .gpu = GPU_WISH_DEFAULT,
+			    .weight = WEIGHTS_TRAINING};
+}
+
+static void test_gpus_are_named_by_as_many_entries_as_the_ask_says(void)
+{
+	cluster("spine:1 leaf:1 node:1 gpu:8", "");
+	struct answer answer;
+	struct ask ask =
+		ask_of(&(struct wanted){.name = "a", .members = 1, .gpus = 2}, STRATEGY_BALANCED, MODE_REQUIRED);
+	ask.gpu.policy = GPU_PREFER;
+	for (uint32_t i = 0; i < FROND_GPUS_MAX; i++)
+		ask.named[i] = (struct gpu_named){.slot = 0, .mask = 1u << (7 - i % 8)};
+	/* none: the lowest; GPU 7: with the lowest of its socket; then as many of the named as there are, the lowest */
+	static const uint32_t masks[] = {0x03, 0x90, 0xc0, 0x60, 0x30};
+	for (uint32_t count = 0; count < sizeof masks / sizeof *masks; count++) {
+		ask.named_count = count;
+		core_plan(&c->engine->core, &ask, &answer, c->places);
+		TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, answer.plan.outcome);
+		TEST_ASSERT_EQUAL_HEX32(masks[count], c->places[0].gpu_mask);
+	}
+}
+
+/* Members on the same node, or in the same leaf: by a look at every pair. */
+static uint32_t fullest(const uint32_t *at, uint32_t count)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t same = 0;
+		for (uint32_t j = 0; j < count; j++)
+			same += at[i] == at[j];
+		most = same > most ? same : most;
+	}
+	return most;
+}
+
+static uint32_t distinct(const uint32_t *at, uint32_t count)
+{
+	uint32_t out = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		bool before = false;
+		for (uint32_t j = 0; j < i; j++)
+			before |= at[i] == at[j];
+		out += !before;
+	}
+	return out;
+}
+
+enum { SPINES = 3, LEAVES = 3, EACH = 2, INSIDE = SPINES * LEAVES * EACH, STRAYS = 4 };
+
+/* Slots are in fabric order. A stray is a leaf and a spine of its own, and next to nobody. */
+static void extent_is_what_the_places_use(const struct extent *extent)
+{
+	uint32_t node[CLUSTER_MEMBERS], leaf[CLUSTER_MEMBERS], spine[CLUSTER_MEMBERS], count = 0, runs = 0;
+	for (uint32_t i = 0; i < c->request.members; i++) {
+		uint32_t slot = c->places[i].slot;
+		if (slot == FROND_NONE)
+			continue;
+		node[count] = slot;
+		leaf[count] = slot < INSIDE ? slot / EACH : 2 * slot;
+		spine[count] = slot < INSIDE ? slot / EACH / LEAVES : slot;
+		count++;
+	}
+	for (uint32_t at = 0; at < 2 * (INSIDE + STRAYS); at++) { /* a run begins where the leaf before is not in use */
+		bool here = false, before = false;
+		for (uint32_t i = 0; i < count; i++) {
+			here |= leaf[i] == at;
+			before |= leaf[i] + 1 == at && at % LEAVES != 0 && at < SPINES * LEAVES;
+		}
+		runs += here && !before;
+	}
+	TEST_ASSERT_EQUAL_UINT32(distinct(spine, count), extent->spines);
+	TEST_ASSERT_EQUAL_UINT32(distinct(leaf, count), extent->leaves);
+	TEST_ASSERT_EQUAL_UINT32(runs, extent->runs);
+	TEST_ASSERT_EQUAL_UINT32(distinct(node, count), extent->nodes);
+	TEST_ASSERT_EQUAL_UINT32(fullest(node, count), extent->fullest_node);
+	TEST_ASSERT_EQUAL_UINT32(fullest(leaf, count), extent->fullest_leaf);
+}
+
+/* By what recover compares two plans. */
+static void test_the_extent_of_a_plan_is_what_its_places_use(void)
+{
+	static const enum mode modes[] = {MODE_PREFERRED, MODE_IGNORE};
+	uint32_t placed = 0, rounds = 400;
+	const char *text = getenv("FROND_SEED");
+	dice = text == NULL ? 5 : strtoull(text, NULL, 0);
+	printf("seed %llu\n", (unsigned long long)dice);
+	for (uint32_t round = 0; round < rounds; round++) {
+		if (round % 20 == 0) {
+			cluster("spine:3 leaf:3 node:2 gpu:4", "");
+			for (uint32_t i = 0; i < STRAYS; i++) {
+				char name[16];
+				snprintf(name, sizeof name, "stray-%u", (unsigned)i);
+				node_put(c, INSIDE + i, name, 4, NULL, NULL);
+			}
+			for (uint32_t slot = 0; slot < INSIDE + STRAYS; slot++)
+				if (percent(60))
+					occupy(c, c->nodes[slot].name, 1 + below(15));
+		}
+		uint32_t sizes[16], pinned[16], equal = below(3), count = 1 + below(16);
+		for (uint32_t i = 0; i < count; i++) {
+			sizes[i] = percent(10) ? 0 : equal != 0 ? equal : 1 + below(3);
+			pinned[i] = percent(20) && sizes[i] > 0 ? below(INSIDE + STRAYS) : FROND_NONE;
+		}
+		struct wanted w = {.name = "a", .members = count, .sizes = sizes, .pinned = pinned};
+		struct ask ask = ask_of(&w, (enum strategy)below(3), modes[below(2)]);
+		struct answer answer;
+		core_plan(&c->engine->core, &ask, &answer, c->places);
+		if (answer.plan.outcome != FROND_PLACED)
+			continue;
+		placed++;
+		extent_is_what_the_places_use(&answer.extent);
+	}
+	TEST_ASSERT_GREATER_THAN_UINT32(rounds / 3, placed);
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -380,6 +530,7 @@ int main(void)
 	RUN_TEST(test_a_gang_for_one_node_stays_with_its_bound_member);
 	RUN_TEST(test_members_bound_apart_make_the_rule_impossible);
 	RUN_TEST(test_a_gang_that_is_all_bound_is_placed);
+	RUN_TEST(test_a_bound_member_outside_the_preferred_domain_keeps_the_gang_out_of_it);
 	RUN_TEST(test_a_pinned_member_that_the_ledger_does_not_know_makes_the_plan_stale);
 	RUN_TEST(test_a_cordon_does_not_touch_what_is_bound);
 	RUN_TEST(test_members_without_gpus_do_not_count_for_the_rule);
@@ -392,5 +543,7 @@ int main(void)
 	RUN_TEST(test_room_counts_members_on_a_node);
 	RUN_TEST(test_only_slot_plans_on_that_node_or_not_at_all);
 	RUN_TEST(test_sixteen_gpus_are_the_most_of_a_member);
+	RUN_TEST(test_gpus_are_named_by_as_many_entries_as_the_ask_says);
+	RUN_TEST(test_the_extent_of_a_plan_is_what_its_places_use);
 	return UNITY_END();
 }

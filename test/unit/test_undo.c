@@ -230,6 +230,48 @@ static void test_stale_bookings_fill_the_log_too_and_never_run_over_it(void)
 	unchanged(c);
 }
 
+static void test_what_an_older_gang_was_promised_in_a_what_if_is_taken_back(void)
+{
+	static struct bytes before, after;
+	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 2, .deadline_ms = 5, .priority = 7});
+	const uint32_t pinned[] = {c->places[0].slot, FROND_NONE, FROND_NONE};
+	take(&before);
+	what_if();
+	place(c, &(struct wanted){.name = "a",
+				  .members = 3,
+				  .gpus = 2,
+				  .pinned = pinned,
+				  .min_member = 2,
+				  .deadline_ms = 20,
+				  .priority = 8,
+				  .wishes = "topology-mode=Ignore recovery=MoveGang"});
+	undo();
+	take(&after);
+	TEST_ASSERT_EQUAL_MEMORY(&before, &after, sizeof before);
+}
+
+/* Many of them share a place in the tables of pods and of gangs: one that leaves is taken out of the middle of a chain. */
+static void test_whoever_leaves_from_the_middle_of_a_chain_comes_back_there(void)
+{
+	enum { MANY = 400, LEAVE = 40 };
+	static struct bytes before, after;
+	for (uint32_t i = 0; i < MANY; i++) {
+		const struct frond_key key = {3, i + 1};
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, key, i % 16, 0, "", "", key));
+	}
+	take(&before);
+	for (uint32_t first = 0; first < MANY; first += LEAVE) {
+		what_if();
+		for (uint32_t i = first; i < first + LEAVE; i++) {
+			const struct frond_key key = {3, i * 7 % MANY + 1};
+			TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &key));
+		}
+		undo();
+		take(&after);
+		TEST_ASSERT_EQUAL_MEMORY(&before, &after, sizeof before);
+	}
+}
+
 static void test_nesting_ends_with_the_log(void)
 {
 	remember(c);
@@ -308,6 +350,8 @@ int main(void)
 	RUN_TEST(test_cluster_state_may_not_change_in_a_what_if);
 	RUN_TEST(test_a_booking_that_is_stale_in_a_what_if_changes_nothing);
 	RUN_TEST(test_random_changes_nested_at_random_come_back_to_the_last_byte);
+	RUN_TEST(test_what_an_older_gang_was_promised_in_a_what_if_is_taken_back);
+	RUN_TEST(test_whoever_leaves_from_the_middle_of_a_chain_comes_back_there);
 	RUN_TEST(test_nesting_ends_with_the_log);
 	RUN_TEST(test_a_full_log_refuses_before_anything_changes);
 	RUN_TEST(test_stale_bookings_fill_the_log_too_and_never_run_over_it);
