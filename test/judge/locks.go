@@ -2,7 +2,10 @@
 
 package judge
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 func (r *replay) seeLease() {
 	now := r.at.Lease
@@ -31,6 +34,8 @@ func (r *replay) seeLease() {
 		if after[id].owner == old {
 			continue
 		}
+		key := lockKey{id: id, owner: old}
+		r.lost[key] = append(r.lost[key], span{from: before[id].version, until: r.at.Version})
 		if p := r.pods[old]; p != nil && p.holds() && r.owners[id] == old {
 			r.violate(LockStolen, "%s of %s, which lives, went to %q", id, p.Name, after[id].owner)
 		}
@@ -47,14 +52,17 @@ func (r *replay) checkLock(p *pod) {
 }
 
 // checkLockedFirst: no Binding of a gang before its last lock. A gang that was finished after an interruption may have
-// found other places for the rest.
+// found other places for the rest. A lock that was there when the first was bound, was revoked by another scheduler that
+// believed to lead, and was taken again, is no violation: that the Binding had it is checkLock's to say.
 func (r *replay) checkLockedFirst(g *gang, bound []*pod, now time.Time) {
 	if !r.since(g.began, now).Equal(g.began) {
 		return
 	}
 	for _, p := range bound {
 		for _, id := range p.IDs {
-			if held := r.locks[p.Node][id]; held.owner == p.UID && held.version > g.first {
+			held := r.locks[p.Node][id]
+			before := slices.ContainsFunc(r.lost[lockKey{id: id, owner: p.UID}], func(s span) bool { return s.from <= g.first && g.first < s.until })
+			if held.owner == p.UID && held.version > g.first && !before {
 				r.violate(LockMissing, "%s of %s was locked after the gang's first binding", id, p.Name)
 			}
 		}

@@ -27,7 +27,7 @@ func Replay(rules Rules, history History) []Violation {
 	r := &replay{
 		rules: rules.withDefaults(), history: history,
 		pods: map[string]*pod{}, owners: map[string]string{}, nodes: map[string]*node{}, gangs: map[string]*gang{},
-		locks: map[string]map[string]lock{},
+		locks: map[string]map[string]lock{}, lost: map[lockKey][]span{},
 	}
 	for _, g := range history.Gangs {
 		r.gangs[g.ID] = &gang{Gang: g, members: map[string]*pod{}}
@@ -89,6 +89,11 @@ type lock struct {
 	version uint64 // when that owner got it
 }
 
+type lockKey struct{ id, owner string }
+
+// span of versions in which somebody had a lock.
+type span struct{ from, until uint64 }
+
 type replay struct {
 	rules   Rules
 	history History
@@ -98,6 +103,7 @@ type replay struct {
 	nodes   map[string]*node
 	gangs   map[string]*gang
 	locks   map[string]map[string]lock // Lease → GPU → owner
+	lost    map[lockKey][]span         // locks that somebody had
 	found   []Violation
 }
 

@@ -326,6 +326,26 @@ func TestVerdicts(t *testing.T) {
 			s.lock(2, own("ns/a-1", 2, 0, 8))
 			s.bind("ns/a-1", 2, 0)
 		}, LockMissing, "after the gang's first binding"},
+		{"locked, revoked and locked again", []Gang{two}, Rules{Locks: true}, func(s *story) {
+			s.create("a", 0, 8)
+			s.create("a", 1, 8)
+			s.lock(1, own("ns/a-0", 1, 0, 8))
+			s.lock(2, own("ns/a-1", 2, 0, 8))
+			s.bind("ns/a-0", 1, 0)
+			s.lock(2, nil)
+			s.lock(2, own("ns/a-1", 2, 0, 8))
+			s.bind("ns/a-1", 2, 0)
+		}, "", ""},
+		{"revoked before the first is bound", []Gang{two}, Rules{Locks: true}, func(s *story) {
+			s.create("a", 0, 8)
+			s.create("a", 1, 8)
+			s.lock(1, own("ns/a-0", 1, 0, 8))
+			s.lock(2, own("ns/a-1", 2, 0, 8))
+			s.lock(2, nil)
+			s.bind("ns/a-0", 1, 0)
+			s.lock(2, own("ns/a-1", 2, 0, 8))
+			s.bind("ns/a-1", 2, 0)
+		}, LockMissing, "after the gang's first binding"},
 		{"the rest locked after a restart", []Gang{two}, Rules{Locks: true}, func(s *story) {
 			s.create("a", 0, 8)
 			s.create("a", 1, 8)
