@@ -47,18 +47,18 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 			uids = append(uids, peer.Pod.UID)
 		}
 	}
-	// All that are there, else as many as make the gang whole; later ones join around those.
-	tries := []struct {
+	type try struct {
 		room *survey
 		size int
-	}{{room, pending}}
-	if turn.Least < pending {
-		tries = append(tries, tries[0])
-		tries[1].size = turn.Least
 	}
+	var tries []try
 	if held := p.inPlace(room, turn); held != nil {
-		tries = slices.Insert(tries, 0, tries[0])
-		tries[0].room = held
+		tries = append(tries, try{held, pending})
+	}
+	// All that are there, else as many as make the gang whole; later ones join around those.
+	tries = append(tries, try{room, pending})
+	if turn.Least < pending {
+		tries = append(tries, try{room, turn.Least})
 	}
 	// What is locked for the members from before is no obstacle to themselves.
 	p.mirror.Yield(uids...)

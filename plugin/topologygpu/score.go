@@ -78,10 +78,11 @@ func (p *Plugin) thrift(c *cycle, pod *v1.Pod, nodes []fwk.NodeInfo, slots []uin
 	if !c.flat {
 		return nil
 	}
-	thrift := &shim.Thrift{Asks: demand.Asks(pod), Kinds: p.demand.Kinds(), Left: make([]shim.Left, p.engine.Limits().Nodes)}
-	if len(thrift.Kinds) == 0 {
+	kinds := p.demand.Kinds()
+	if len(kinds) == 0 {
 		return nil
 	}
+	thrift := &shim.Thrift{Asks: demand.Asks(pod), Kinds: kinds, Left: make([]shim.Left, p.engine.Limits().Nodes)}
 	for i, info := range nodes {
 		if int64(slots[i]) < int64(len(thrift.Left)) {
 			has, used := info.GetAllocatable(), info.GetRequested()
