@@ -35,13 +35,17 @@ LIBS := -lcjson -lyaml
 PROBE_LIBS := $(LIBS) -lhwloc
 AGENT_LIBS := $(PROBE_LIBS) -lcurl -pthread
 
-LIB_SRC := $(wildcard csrc/core/*.c csrc/text/*.c)
+LIB_SRC := $(wildcard csrc/core/*.c csrc/text/*.c csrc/engine/*.c)
+# What reads and writes words needs no engine: the agent links this alone.
+TEXT_SRC := $(wildcard csrc/text/*.c) csrc/core/out.c
 SIM_SRC := $(wildcard csrc/sim/*.c)
 PROBE_SRC := $(wildcard csrc/probe/*.c)
 AGENT_SRC := $(wildcard csrc/agent/*.c)
 UNIT_SRC := $(wildcard test/unit/test_*.c)
 REL_LIB := $(LIB_SRC:%.c=build/rel/%.o)
+REL_TEXT := $(TEXT_SRC:%.c=build/rel/%.o)
 SAN_LIB := $(LIB_SRC:%.c=build/san/%.o)
+SAN_TEXT := $(TEXT_SRC:%.c=build/san/%.o)
 SAN_PROBE := $(PROBE_SRC:%.c=build/san/%.o)
 SAN_AGENT := $(filter-out %/main.o,$(AGENT_SRC:%.c=build/san/%.o))
 UNITS := $(UNIT_SRC:%.c=build/san/%)
@@ -106,12 +110,12 @@ bin/frond-sim: $(SIM_SRC:%.c=build/rel/%.o) $(REL_LIB)
 build/san/frond-sim: $(SIM_SRC:%.c=build/san/%.o) $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
-bin/frond-agent: $(AGENT_SRC:%.c=build/rel/%.o) $(PROBE_SRC:%.c=build/rel/%.o) $(REL_LIB)
+bin/frond-agent: $(AGENT_SRC:%.c=build/rel/%.o) $(PROBE_SRC:%.c=build/rel/%.o) $(REL_TEXT)
 	@mkdir -p $(@D)
 	@echo "  link $@"
 	@$(CC) -o $@ $^ $(AGENT_LIBS)
 
-build/san/frond-agent: $(AGENT_SRC:%.c=build/san/%.o) $(SAN_PROBE) $(SAN_LIB)
+build/san/frond-agent: $(AGENT_SRC:%.c=build/san/%.o) $(SAN_PROBE) $(SAN_TEXT)
 	@$(CC) $(SAN) -o $@ $^ $(AGENT_LIBS)
 
 build/san/libfrond.so: $(SAN_LIB)
@@ -120,16 +124,16 @@ build/san/libfrond.so: $(SAN_LIB)
 $(filter-out $(PROBE_UNITS) $(AGENT_UNITS),$(UNITS)): build/san/%: build/san/%.o build/san/unity.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
-$(PROBE_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml/machine.o $(SAN_PROBE) $(SAN_LIB) | $(FAKE)
+$(PROBE_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml/machine.o $(SAN_PROBE) $(SAN_TEXT) | $(FAKE)
 	@$(CC) $(SAN) -o $@ $^ $(PROBE_LIBS)
 
-$(AGENT_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml/machine.o $(SAN_AGENT) $(SAN_PROBE) $(SAN_LIB) | $(FAKE)
+$(AGENT_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml/machine.o $(SAN_AGENT) $(SAN_PROBE) $(SAN_TEXT) | $(FAKE)
 	@$(CC) $(SAN) -o $@ $^ $(AGENT_LIBS)
 
 $(filter-out $(PROBE_FUZZ),$(FUZZ)): build/san/%: build/san/%.o build/san/test/fuzz/replay.o build/san/csrc/sim/jobs.o build/san/csrc/sim/replay.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
-$(PROBE_FUZZ): build/san/%: build/san/%.o build/san/test/fuzz/replay.o $(SAN_PROBE) $(SAN_LIB) | $(FAKE)
+$(PROBE_FUZZ): build/san/%: build/san/%.o build/san/test/fuzz/replay.o $(SAN_PROBE) $(SAN_TEXT) | $(FAKE)
 	@$(CC) $(SAN) -o $@ $^ $(PROBE_LIBS)
 
 # The fake driver, and the same without what an old one does not have. Not sanitized: any program may load them.
@@ -205,7 +209,7 @@ proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=D
 	@$(MAKE) --no-print-directory units build/rel/test/property/oracle
 	@test/tools/proof.sh $(DATA)
 
-coverage: deps ## line coverage of csrc/core, csrc/text and csrc/probe; fails under 95 %
+coverage: deps ## line coverage of csrc/core, csrc/text, csrc/engine and csrc/probe; fails under 95 %
 	@test/tools/coverage.sh
 
 mutants: deps ## 200 random small mutations of the core, one at a time: how many do the tests notice?

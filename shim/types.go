@@ -222,14 +222,15 @@ type Place struct {
 type Outcome uint32
 
 const (
-	Placed  Outcome = 1
-	Waits   Outcome = 2 // would fit another day
-	Never   Outcome = 3 // capacity does not suffice
-	Refused Outcome = 4 // what was asked is wrong or contradicts itself
+	Placed    Outcome = 1
+	Waits     Outcome = 2 // would fit another day
+	Never     Outcome = 3 // capacity does not suffice
+	Refused   Outcome = 4 // what was asked is wrong or contradicts itself
+	Undecided Outcome = 5 // the bound on a call's work was reached before an answer was found: it may fit
 )
 
 func (o Outcome) String() string {
-	return named(uint32(o), map[uint32]string{1: "placed", 2: "waits", 3: "never fits", 4: "refused"})
+	return named(uint32(o), map[uint32]string{1: "placed", 2: "waits", 3: "never fits", 4: "refused", 5: "undecided"})
 }
 
 // Rule is the placement rule of spec 3.3 that a gang must meet.

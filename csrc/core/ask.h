@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ask.h - what a gang asks for and what it is answered, as integers: the words of spec 3.1 and 3.2 after text/wish and
- * text/claim have read them, and the numbers from which text/explain makes a sentence.
+ * text/claim have read them, and the numbers from which engine/explain makes a sentence.
  */
 #ifndef FROND_CORE_ASK_H
 #define FROND_CORE_ASK_H
@@ -118,6 +118,7 @@ struct answer {
 	bool claimed;                     /* a claim rules some GPU sets out */
 	uint32_t bandwidth_gbps;          /* floor that was asked for; 0: none */
 	uint32_t candidates;              /* compared */
+	bool cut;                         /* the bound on the work of a call ended the search: budget.h */
 	uint32_t blocked[BLOCKERS];       /* nodes of the best place that could hold more than they do */
 	uint32_t blocked_first[BLOCKERS]; /* position of the first one */
 };

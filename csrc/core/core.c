@@ -187,12 +187,14 @@ void core_count(struct core *core, const struct answer *answer)
 
 void core_plan(struct core *core, const struct ask *ask, struct answer *answer, struct frond_place *places)
 {
+	budget_begin(place_budget(core->work), core->fabric.node_count);
 	place_gang(core->work, ask, answer, places);
 	answer->plan.generation = core->generation;
 }
 
 void core_order(struct core *core, const struct ask *ask, struct answer *answer, uint16_t *position)
 {
+	budget_begin(place_budget(core->work), core->fabric.node_count);
 	place_order(core->work, ask, answer, position, core->node_cap);
 	answer->plan.generation = core->generation;
 }

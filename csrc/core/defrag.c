@@ -741,6 +741,7 @@ int32_t defrag(struct defrag_work *work, struct core *core, const struct ask *as
 	struct dig dig = {.work = work, .core = core, .fabric = &core->fabric, .defaults = defaults};
 	struct hole holes[DEFRAG_HOLES];
 	*out = (struct frond_moves){0};
+	budget_begin(place_budget(core->work), core->fabric.node_count);
 	if (!undo_room(&core->undo, 4ull * DEFRAG_DEPTH))
 		return FROND_LIMIT;
 	begin(&dig, ask);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fabric.h - the ordered tree of cores, spines, leaves, NVLink domains and nodes, and what is free in each part of it.
- * The tree is immutable per generation: text/tree builds it anew when a name, a label or the set of nodes changes. Ids
+ * The tree is immutable per generation: engine/tree builds it anew when a name, a label or the set of nodes changes. Ids
  * are positions in fabric order, so comparing ids is comparing places. The counts change with every event, along the
  * node's path to the root only.
  */

@@ -46,11 +46,12 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	work->hold = arena_raw(arena, leaves, sizeof *work->hold);
 	work->stamp = arena_take(arena, leaves, sizeof *work->stamp);
 	work->leaf_pin = arena_take(arena, leaves, sizeof *work->leaf_pin);
-	work->fill = arena_raw(arena, min_u32(nodes, FROND_LEAF_NODES), sizeof *work->fill);
-	work->picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->picks);
-	work->frames = arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->frames);
+	work->candidates.fill = arena_raw(arena, min_u32(nodes, FROND_LEAF_NODES), sizeof *work->candidates.fill);
+	work->candidates.picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->candidates.picks);
+	work->candidates.frames =
+		arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->candidates.frames);
 	work->choices = arena_take(arena, CHOICES, sizeof *work->choices);
-	work->alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->alike_seen);
+	work->candidates.alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->candidates.alike_seen);
 	work->member_pos = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
 	work->member_list = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);
 	scratch_layout(&work->scratch, arena, nodes, members, scratch);
@@ -68,6 +69,11 @@ void *place_scratch(struct place_work *work)
 	return work->scratch.list;
 }
 
+struct budget *place_budget(struct place_work *work)
+{
+	return &work->budget;
+}
+
 /* ---- before --------------------------------------------------------------------------------------------------------- */
 
 static void count_members(struct place_work *work)
@@ -75,25 +81,25 @@ static void count_members(struct place_work *work)
 	const struct ask *ask = work->ask;
 	bool mixed = false;
 	uint64_t gpus = 0;
-	work->size = work->total = work->pins = 0;
+	work->gang.size = work->gang.total = work->gang.pins = 0;
 	for (uint32_t i = 0; i < ask->count; i++) {
 		const struct frond_member *member = &ask->members[i];
 		work->member_pos[i] = FROND_NONE;
 		if (member->gpus == 0)
 			continue;
-		mixed |= work->total > 0 && member->gpus != work->size;
-		work->size = member->gpus;
-		work->total++;
-		work->pins += member->pinned_slot != FROND_NONE;
+		mixed |= work->gang.total > 0 && member->gpus != work->gang.size;
+		work->gang.size = member->gpus;
+		work->gang.total++;
+		work->gang.pins += member->pinned_slot != FROND_NONE;
 		gpus += member->gpus;
 	}
 	if (mixed)
-		work->size = 0;
-	work->missing = work->total - work->pins;
+		work->gang.size = 0;
+	work->gang.missing = work->gang.total - work->gang.pins;
 	work->answer->gpus = gpus;
-	work->answer->members = work->total;
-	work->answer->missing = work->missing;
-	work->answer->gpus_each = work->size;
+	work->answer->members = work->gang.total;
+	work->answer->missing = work->gang.missing;
+	work->answer->gpus_each = work->gang.size;
 	work->answer->best_gap = FROND_NONE;
 	work->answer->claimed = ask->gpu.mode == MODE_REQUIRED;
 	work->answer->bandwidth_gbps = ask->bandwidth_gbps;
@@ -102,7 +108,7 @@ static void count_members(struct place_work *work)
 /* Marks pinned members (one = 1) or takes the marks away. */
 static void mark_pins(struct place_work *work, uint32_t one)
 {
-	for (uint32_t i = 0; work->pins > 0 && i < work->ask->count; i++) {
+	for (uint32_t i = 0; work->gang.pins > 0 && i < work->ask->count; i++) {
 		const struct frond_member *member = &work->ask->members[i];
 		if (member->gpus == 0 || member->pinned_slot == FROND_NONE)
 			continue;
@@ -123,20 +129,20 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	work->answer = answer;
 	count_members(work);
 	work->items = fabric->leaf_count + (fabric->node_count - fabric->leaf_start[fabric->leaf_count]);
-	work->lo = work->from = 0;
-	work->hi = work->items;
-	work->end = fabric->node_count;
-	work->domain = work->preferred = FROND_NONE;
-	work->seen = 0;
-	work->stop = false;
+	work->scope.lo = work->scope.from = 0;
+	work->scope.hi = work->items;
+	work->scope.end = fabric->node_count;
+	work->scope.domain = work->scope.preferred = FROND_NONE;
+	work->candidates.seen = 0;
+	work->candidates.stop = false;
 	work->plan++;
 	work->chosen_topology = FROND_NONE;
-	work->constrained = wish->mode == MODE_REQUIRED;
-	work->shaped = ask->room == NULL && ask->named_count == 0;
-	work->counted = work->shaped && !work->constrained && ask->only_slot == FROND_NONE && work->size != 0 &&
-			ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
-	work->alike = work->shaped && work->pins == 0 && ask->only_slot == FROND_NONE;
-	work->per_leaf = UINT32_MAX;
+	work->scope.constrained = wish->mode == MODE_REQUIRED;
+	work->scope.shaped = ask->room == NULL && ask->named_count == 0;
+	work->scope.counted = work->scope.shaped && !work->scope.constrained && ask->only_slot == FROND_NONE &&
+			      work->gang.size != 0 && ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
+	work->scope.alike = work->scope.shaped && work->gang.pins == 0 && ask->only_slot == FROND_NONE;
+	work->scope.per_leaf = UINT32_MAX;
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
 }
@@ -165,9 +171,9 @@ static void hand_out_ranks(struct place_work *work)
 			taken = 0;
 			if (position < end && ++position < end)
 				continue;
-			assert(pick < work->best.picks);
-			position = item_start(work, work->picks[pick].item);
-			end = item_end(work, work->picks[pick++].item);
+			assert(pick < work->candidates.best.picks);
+			position = item_start(work, work->candidates.picks[pick].item);
+			end = item_end(work, work->candidates.picks[pick++].item);
 		}
 		work->member_pos[i] = position;
 		taken++;
@@ -181,7 +187,7 @@ static struct frond_place place_of(struct place_work *work, uint32_t position, u
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
 	uint32_t free = node_free_mask(node) & ~(uint32_t)work->taken[position];
-	bool kept = work->shaped && work->size != 0 && work->ask->gpu.policy != GPU_SPREAD;
+	bool kept = work->scope.shaped && work->gang.size != 0 && work->ask->gpu.policy != GPU_SPREAD;
 	if (!kept || node->topology != work->chosen_topology || free != work->chosen_free) {
 		work->chosen_mask = place_gpus(work, position, gpus);
 		assert(bits_count(work->chosen_mask) == gpus);
@@ -272,7 +278,7 @@ static void count_use(struct place_work *work)
 
 static bool pins_inside(const struct place_work *work, uint32_t first, uint32_t end, uint32_t domain)
 {
-	for (uint32_t i = 0; work->pins > 0 && i < work->ask->count; i++) {
+	for (uint32_t i = 0; work->gang.pins > 0 && i < work->ask->count; i++) {
 		const struct frond_member *member = &work->ask->members[i];
 		if (member->gpus == 0 || member->pinned_slot == FROND_NONE)
 			continue;
@@ -290,16 +296,16 @@ static bool search(struct place_work *work, bool (*find)(struct place_work *))
 	const struct ask *ask = work->ask;
 	if (ask->domain_first < ask->domain_end &&
 	    pins_inside(work, ask->domain_first, ask->domain_end, ask->domain_nvlink)) {
-		work->from = ask->domain_first;
-		work->end = ask->domain_end;
-		work->lo = item_of(work, work->from);
-		work->hi = item_of(work, work->end - 1) + 1;
-		work->preferred = ask->domain_nvlink;
+		work->scope.from = ask->domain_first;
+		work->scope.end = ask->domain_end;
+		work->scope.lo = item_of(work, work->scope.from);
+		work->scope.hi = item_of(work, work->scope.end - 1) + 1;
+		work->scope.preferred = ask->domain_nvlink;
 		bool found = find(work);
-		work->lo = work->from = 0;
-		work->hi = work->items;
-		work->end = work->fabric->node_count;
-		work->preferred = FROND_NONE;
+		work->scope.lo = work->scope.from = 0;
+		work->scope.hi = work->items;
+		work->scope.end = work->fabric->node_count;
+		work->scope.preferred = FROND_NONE;
 		if (found) {
 			work->answer->in_domain = true;
 			return true;
@@ -312,7 +318,7 @@ static bool search(struct place_work *work, bool (*find)(struct place_work *))
 /* Phases: the rule from capacity; today's nodes under the rule; without it, if the mode allows. */
 static uint32_t decide(struct place_work *work)
 {
-	bool mixed = work->size == 0;
+	bool mixed = work->gang.size == 0;
 	struct answer *answer = work->answer;
 	enum mode mode = work->ask->mode;
 
@@ -346,7 +352,7 @@ static uint32_t decide(struct place_work *work)
 	if (mode != MODE_REQUIRED)
 		answer->plan.rule = FROND_RULE_NONE; /* the sentence is about the whole cluster */
 	place_measure(work, FROND_GPUS_MAX, false);
-	work->per_leaf = UINT32_MAX;
+	work->scope.per_leaf = UINT32_MAX;
 	if (mixed)
 		place_mixed_nearest(work);
 	else
@@ -355,17 +361,26 @@ static uint32_t decide(struct place_work *work)
 	return FROND_WAITS;
 }
 
-void place_gang(struct place_work *work, const struct ask *ask, struct answer *answer, struct frond_place *places)
+void place_begin(struct place_work *work, const struct ask *ask, struct answer *answer)
 {
 	begin(work, ask, answer);
-	answer->plan.outcome = work->total == 0 ? FROND_PLACED : decide(work);
-	answer->candidates = work->seen;
-	if (answer->plan.outcome == FROND_PLACED) {
-		if (work->size != 0 || work->total == 0)
-			hand_out_ranks(work); /* place_mixed.c has done so for its own */
-		if (work->total > 0)
-			answer->gain = work->best.gain;
-		hand_out_gpus(work, places);
+	answer->plan.outcome = work->gang.total == 0 ? FROND_PLACED : decide(work);
+	answer->candidates = work->candidates.seen;
+	if (work->budget.spent) {
+		answer->cut = true;
+		answer->plan.flags |= FROND_PLAN_BOUNDED;
+	}
+	if (answer->plan.outcome != FROND_PLACED)
+		return;
+	if (work->gang.size != 0 || work->gang.total == 0)
+		hand_out_ranks(work); /* place_mixed.c has done so for its own */
+	if (work->gang.total > 0)
+		answer->gain = work->candidates.best.gain;
+}
+
+void place_end(struct place_work *work)
+{
+	if (work->answer->plan.outcome == FROND_PLACED) {
 		count_use(work);
 		finish(work);
 	} else {
@@ -373,149 +388,18 @@ void place_gang(struct place_work *work, const struct ask *ask, struct answer *a
 	}
 }
 
+void place_gang(struct place_work *work, const struct ask *ask, struct answer *answer, struct frond_place *places)
+{
+	place_begin(work, ask, answer);
+	if (answer->plan.outcome == FROND_PLACED)
+		hand_out_gpus(work, places);
+	place_end(work);
+}
+
 bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer)
 {
 	begin(work, ask, answer);
-	bool fits = work->total == 0 || (work->size == 0 ? place_mixed_rule(work) : place_rule(work));
+	bool fits = work->gang.total == 0 || (work->gang.size == 0 ? place_mixed_rule(work) : place_rule(work));
 	mark_pins(work, UINT32_MAX);
 	return fits;
-}
-
-/* ---- one pod -------------------------------------------------------------------------------------------------------- */
-
-static bool is_outside(const struct place_work *work, uint32_t position) /* of the preferred domain */
-{
-	const struct ask *ask = work->ask;
-	bool inside = position >= ask->domain_first && position < ask->domain_end &&
-		      (ask->domain_nvlink == FROND_NONE || work->fabric->domain_of[position] == ask->domain_nvlink);
-	return ask->domain_first < ask->domain_end && !inside;
-}
-
-/* How much more of the node is expected to be of no use when the pod is there. Where there is a topology, what keeps leaves
- * whole keeps nodes whole, and has its own steps. */
-static uint32_t waste_of(const struct place_work *work, uint32_t slot)
-{
-	const struct thrift *thrift = work->ask->thrift;
-	if (thrift == NULL || work->fabric->leaf_count > 0)
-		return 0;
-	return waste_growth(thrift, slot, node_free_count(&work->nodes[slot]), work->size);
-}
-
-/* A node that a pod could take. In frames: at = item, index = position, count = outside the preferred domain, rest = waste. */
-static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t position)
-{
-	uint32_t slot = work->fabric->order[position];
-	struct frame offer = {.at = item, .index = position, .count = is_outside(work, position), .before = GAIN_NONE};
-	place_link(work, slot, place_gpus(work, position, work->size), 1, &offer.before);
-	place_node_gain(&work->nodes[slot], work->size, &offer.before);
-	place_leaf_gain(work, item, 1, work->size, &offer.before);
-	offer.rest = waste_of(work, slot);
-	return offer;
-}
-
-/* The next node of an item that a pod would take after `last` (NULL: the first): those of the preferred domain, then best
- * bottleneck, fewest GPUs left over, lowest position, as inside a leaf. */
-static bool next_offer(struct place_work *work, uint32_t item, const struct frame *last, struct frame *out)
-{
-	uint64_t after = last == NULL ? 0 : last->cost, best = UINT64_MAX;
-	uint32_t found = FROND_NONE;
-	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
-		if (place_node_now(work, at) == 0)
-			continue;
-		const struct node *node = &work->nodes[work->fabric->order[at]];
-		uint64_t link = UINT16_MAX - place_bottleneck(work, at), left = node_free_count(node) - work->size;
-		uint64_t cost = 1 + ((uint64_t)is_outside(work, at) << 62 | link << 32 | left << 20 |
-				     (at - item_start(work, item)));
-		if (cost > after && cost < best) {
-			best = cost;
-			found = at;
-		}
-	}
-	if (found != FROND_NONE) {
-		*out = offer_of(work, item, found);
-		out->cost = best;
-	}
-	return best != UINT64_MAX;
-}
-
-/* Below zero: a pod would take a before b. */
-static int compare_offers(const struct place_work *work, const struct frame *a, const struct frame *b)
-{
-	if (a->count != b->count)
-		return a->count < b->count ? -1 : 1;
-	int order = place_compare_links(&a->before, &b->before);
-	if (order == 0)
-		order = (a->rest > b->rest) - (a->rest < b->rest);
-	if (order == 0)
-		order = place_compare(work, &a->before, &b->before);
-	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
-}
-
-/* A heap in frames[0 … count); on top the last offer, or the first. */
-static void sift_offers(struct place_work *work, uint32_t root, uint32_t count, bool first)
-{
-	struct frame *heap = work->frames, moved = heap[root];
-	int sign = first ? -1 : 1;
-	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-		if (child + 1 < count && sign * compare_offers(work, &heap[child + 1], &heap[child]) > 0)
-			child++;
-		if (sign * compare_offers(work, &moved, &heap[child]) >= 0)
-			break;
-		heap[root] = heap[child];
-		root = child;
-	}
-	heap[root] = moved;
-}
-
-/* The first offers of the PLACE_ORDERED best items, as a heap with the best on top; returns how many. No other item can have
- * one of the first PLACE_ORDERED nodes. */
-static uint32_t best_items(struct place_work *work)
-{
-	uint32_t count = 0;
-	for (uint32_t item = 0; item < work->items; item++) {
-		struct frame offer;
-		if (place_hold(work, item) == 0 || !next_offer(work, item, NULL, &offer))
-			continue;
-		if (count < PLACE_ORDERED) {
-			work->frames[count++] = offer;
-			for (uint32_t root = count / 2; count == PLACE_ORDERED && root > 0; root--)
-				sift_offers(work, root - 1, count, false);
-		} else if (compare_offers(work, &offer, &work->frames[0]) < 0) {
-			work->frames[0] = offer;
-			sift_offers(work, 0, count, false);
-		}
-	}
-	for (uint32_t root = count / 2; root > 0; root--)
-		sift_offers(work, root - 1, count, true);
-	return count;
-}
-
-void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
-		 uint32_t slots)
-{
-	assert(ask->count == 1 && ask->members[0].gpus > 0 && ask->members[0].pinned_slot == FROND_NONE);
-	memset(position, 0xff, slots * sizeof *position);
-	begin(work, ask, answer);
-	answer->plan.outcome = decide(work);
-	answer->candidates = work->seen;
-	if (answer->plan.outcome != FROND_PLACED)
-		return;
-	hand_out_ranks(work);
-	count_use(work);
-	finish(work);
-
-	place_measure(work, FROND_GPUS_MAX, true);
-	for (uint32_t item = 0; item < work->items; item++)
-		for (uint32_t at = item_start(work, item); place_hold(work, item) > 0 && at < item_end(work, item);
-		     at++)
-			if (place_node_now(work, at) > 0)
-				position[work->fabric->order[at]] = PLACE_ORDERED;
-	uint32_t count = best_items(work);
-	for (uint16_t rank = 0; rank < PLACE_ORDERED && count > 0; rank++) {
-		struct frame taken = work->frames[0];
-		position[work->fabric->order[taken.index]] = rank;
-		if (!next_offer(work, taken.at, &taken, &work->frames[0]))
-			work->frames[0] = work->frames[--count];
-		sift_offers(work, 0, count, true);
-	}
 }

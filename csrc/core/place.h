@@ -10,6 +10,7 @@
 #ifndef FROND_CORE_PLACE_H
 #define FROND_CORE_PLACE_H
 
+#include "core/budget.h"
 #include "core/gpuset.h"
 #include "core/ledger.h"
 
@@ -22,6 +23,9 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 /* Memory, of `scratch` bytes or more, that the planner leaves alone between its calls; what is in it does not last beyond
  * the next one. */
 void *place_scratch(struct place_work *work);
+
+/* What plans of the call in hand are paid from; the call begins it. */
+struct budget *place_budget(struct place_work *work);
 
 /* Fills answer always, and places[count] when the outcome is FROND_PLACED. */
 void place_gang(struct place_work *work, const struct ask *ask, struct answer *answer, struct frond_place *places);

@@ -43,11 +43,11 @@ uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t fre
 /* Members that choose GPUs of these one after the other until one finds no set. */
 static uint32_t fits(const struct place_work *work, uint32_t slot, uint32_t free, uint32_t held, uint32_t count)
 {
-	uint32_t most = count / work->size;
-	if (!work->constrained)
+	uint32_t most = count / work->gang.size;
+	if (!work->scope.constrained)
 		return most;
 	for (uint32_t members = 0; members < most; members++) {
-		uint32_t chosen = place_choose(work, slot, free, held, work->size);
+		uint32_t chosen = place_choose(work, slot, free, held, work->gang.size);
 		if (chosen == 0)
 			return members;
 		free &= ~chosen;
@@ -66,12 +66,12 @@ uint32_t place_node_cap(const struct place_work *work, uint32_t position)
 {
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
-	if (node->gpus < work->size || !node_fast(node, work->ask->bandwidth_gbps))
+	if (node->gpus < work->gang.size || !node_fast(node, work->ask->bandwidth_gbps))
 		return 0;
 	uint32_t members = fits(work, slot, bits_first(node->gpus), 0, node->gpus);
 	if (work->ask->room != NULL)
 		members = min_u32(members, work->ask->room[slot].ever);
-	return min_u32(members, leaf_gpus(work, position) / work->size);
+	return min_u32(members, leaf_gpus(work, position) / work->gang.size);
 }
 
 uint32_t place_node_now(const struct place_work *work, uint32_t position)
@@ -80,42 +80,43 @@ uint32_t place_node_now(const struct place_work *work, uint32_t position)
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
 	uint32_t free = node_free_count(node), pinned = work->pin[position];
-	if (free < work->size || !node_open(node) || !node_fast(node, work->ask->bandwidth_gbps) ||
-	    position < work->from || position >= work->end ||
+	if (free < work->gang.size || !node_open(node) || !node_fast(node, work->ask->bandwidth_gbps) ||
+	    position < work->scope.from || position >= work->scope.end ||
 	    (ask->only_slot != FROND_NONE && ask->only_slot != slot) || !place_in_domain(work, position))
 		return 0;
 	uint32_t members = fits(work, slot, node_free_mask(node), node->held, free);
 	if (ask->room != NULL)
 		members = min_u32(members, min_u32(ask->room[slot].today, ask->room[slot].ever));
-	members = min_u32(members, leaf_gpus(work, position) / work->size);
-	if (work->one_node)
-		return members >= work->missing && pinned == work->pins ? members : 0;
-	return min_u32(members, work->per_node > pinned ? work->per_node - pinned : 0);
+	members = min_u32(members, leaf_gpus(work, position) / work->gang.size);
+	if (work->scope.one_node)
+		return members >= work->gang.missing && pinned == work->gang.pins ? members : 0;
+	return min_u32(members, work->scope.per_node > pinned ? work->scope.per_node - pinned : 0);
 }
 
 /* ---- items --------------------------------------------------------------------------------------------------------- */
 
 void place_measure(struct place_work *work, uint32_t per_node, bool one_node)
 {
-	work->per_node = per_node;
-	work->one_node = one_node;
-	work->measure++;
-	work->counted_gpus = work->fabric->gpus_most;
+	work->scope.per_node = per_node;
+	work->scope.one_node = one_node;
+	work->scope.measure++;
+	work->scope.counted_gpus = work->fabric->gpus_most;
 	if (per_node < FROND_GPUS_MAX)
-		work->counted_gpus = min_u32(work->counted_gpus, per_node * work->size);
-	work->quick = work->counted && work->pins == 0 && work->domain == FROND_NONE && work->preferred == FROND_NONE &&
-		      work->ask->bandwidth_gbps == 0 && work->from == 0 && work->end == work->fabric->node_count;
+		work->scope.counted_gpus = min_u32(work->scope.counted_gpus, per_node * work->gang.size);
+	work->scope.quick = work->scope.counted && work->gang.pins == 0 && work->scope.domain == FROND_NONE &&
+			    work->scope.preferred == FROND_NONE && work->ask->bandwidth_gbps == 0 &&
+			    work->scope.from == 0 && work->scope.end == work->fabric->node_count;
 }
 
 /* The item's sums tell all: it is a leaf, wholly in question, and nobody of the gang is there. */
 static bool by_sums(const struct place_work *work, uint32_t item)
 {
-	if (work->quick)
+	if (work->scope.quick)
 		return item < work->fabric->leaf_count;
-	return work->counted && item < work->fabric->leaf_count && item_pin(work, item) == 0 &&
-	       work->domain == FROND_NONE && work->preferred == FROND_NONE &&
-	       work->ask->bandwidth_gbps <= work->fabric->leaf_slowest[item] && item_start(work, item) >= work->from &&
-	       item_end(work, item) <= work->end;
+	return work->scope.counted && item < work->fabric->leaf_count && item_pin(work, item) == 0 &&
+	       work->scope.domain == FROND_NONE && work->scope.preferred == FROND_NONE &&
+	       work->ask->bandwidth_gbps <= work->fabric->leaf_slowest[item] &&
+	       item_start(work, item) >= work->scope.from && item_end(work, item) <= work->scope.end;
 }
 
 static uint32_t hold_by_nodes(const struct place_work *work, uint32_t item)
@@ -143,11 +144,11 @@ static uint32_t hold_by_nodes(const struct place_work *work, uint32_t item)
 		nodes -= count;
 	}
 	if (leaf && ask->max_gpus_per_leaf > 0) {
-		uint32_t in_leaf = ask->max_gpus_per_leaf / work->size, pinned = item_pin(work, item);
+		uint32_t in_leaf = ask->max_gpus_per_leaf / work->gang.size, pinned = item_pin(work, item);
 		sum = min_u32(sum, in_leaf > pinned ? in_leaf - pinned : 0);
 	}
-	if (work->one_node)
-		return most > 0 && sum >= work->missing ? work->missing : 0;
+	if (work->scope.one_node)
+		return most > 0 && sum >= work->gang.missing ? work->gang.missing : 0;
 	return sum;
 }
 
@@ -157,9 +158,9 @@ uint32_t place_hold(struct place_work *work, uint32_t item)
 		return leaf_hold(work, &work->fabric->leaf[item]);
 	if (item >= work->fabric->leaf_count)
 		return hold_by_nodes(work, item);
-	if (work->stamp[item] != work->measure) {
+	if (work->stamp[item] != work->scope.measure) {
 		work->hold[item] = hold_by_nodes(work, item);
-		work->stamp[item] = work->measure;
+		work->stamp[item] = work->scope.measure;
 	}
 	return work->hold[item];
 }
@@ -178,7 +179,7 @@ uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_
 		left -= count;
 	}
 	if (leaf && ask->max_gpus_per_leaf > 0) {
-		uint32_t most = ask->max_gpus_per_leaf / work->size;
+		uint32_t most = ask->max_gpus_per_leaf / work->gang.size;
 		sum = min_u32(sum, most);
 		*nodes = min_u32(*nodes, most);
 	}
@@ -250,8 +251,8 @@ void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t mos
 static uint32_t node_bound(const struct place_work *work, uint32_t item, const struct rooms *rooms, uint32_t members)
 {
 	uint32_t bound = UINT32_MAX, cap = work->ask->max_nodes_per_leaf;
-	if (work->one_node)
-		return work->pins > 0 ? 0 : 1;
+	if (work->scope.one_node)
+		return work->gang.pins > 0 ? 0 : 1;
 	if (place_shares(work))
 		bound = fewest(rooms, members);
 	if (cap > 0 && item < work->fabric->leaf_count)
@@ -280,17 +281,17 @@ uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t g
 static bool even(const struct place_work *work, uint32_t position)
 {
 	const struct node *node = &work->nodes[work->fabric->order[position]];
-	return work->size < 2 || gpuset_uniform(work->sets[node->topology]);
+	return work->gang.size < 2 || gpuset_uniform(work->sets[node->topology]);
 }
 
 uint32_t place_bottleneck(const struct place_work *work, uint32_t position)
 {
 	const struct node *node = &work->nodes[work->fabric->order[position]];
-	if (work->size < 2)
+	if (work->gang.size < 2)
 		return 0;
 	if (even(work, position))
 		return gpuset_bottleneck(work->sets[node->topology], bits_first(2));
-	return gpuset_bottleneck(work->sets[node->topology], place_gpus(work, position, work->size));
+	return gpuset_bottleneck(work->sets[node->topology], place_gpus(work, position, work->gang.size));
 }
 
 void place_empty(struct place_work *work, uint32_t item)
@@ -305,22 +306,22 @@ static bool alike(const struct place_work *work, uint32_t item)
 {
 	const struct fabric *fabric = work->fabric;
 	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != FROND_NONE &&
-	       !place_shares(work) && (work->size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
+	       !place_shares(work) && (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
 }
 
 /* The tightest take all they can, in order of position. */
 static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t members)
 {
 	uint32_t each[FROND_GPUS_MAX + 1], nodes[FROND_GPUS_MAX + 1] = {0}, last = 0, roomiest = 0, count = 0;
-	if (!alike(work, item) || work->one_node)
+	if (!alike(work, item) || work->scope.one_node)
 		return false;
 	const struct leaf_sum *leaf = &work->fabric->leaf[item];
-	for (uint32_t free = work->size, left = members; left > 0; free++) {
+	for (uint32_t free = work->gang.size, left = members; left > 0; free++) {
 		assert(free <= FROND_GPUS_MAX);
 		uint32_t have = leaf->at_least[free] - (free < FROND_GPUS_MAX ? leaf->at_least[free + 1] : 0u);
 		if (have == 0)
 			continue;
-		each[free] = min_u32(free / work->size, work->per_node);
+		each[free] = min_u32(free / work->gang.size, work->scope.per_node);
 		nodes[free] = min_u32(have, (left + each[free] - 1) / each[free]);
 		uint32_t placed = min_u32(left, nodes[free] * each[free]);
 		left -= placed;
@@ -357,7 +358,7 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 			if (fresh && bound != UINT32_MAX && !affordable(rooms, bound, room, members))
 				continue;
 			uint32_t free = node_free_count(&work->nodes[work->fabric->order[position]]);
-			uint32_t left = free - (take + 1) * work->size, link = place_bottleneck(work, position);
+			uint32_t left = free - (take + 1) * work->gang.size, link = place_bottleneck(work, position);
 			if (best != FROND_NONE && (link < best_link || (link == best_link && left >= best_left)))
 				continue;
 			best = position;
@@ -371,7 +372,7 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 		if (even(work, best))
 			more = min_u32(members, best_room - work->take[best]); /* it stays the best until it is full */
 		else
-			work->taken[best] = (uint16_t)(work->taken[best] | place_gpus(work, best, work->size));
+			work->taken[best] = (uint16_t)(work->taken[best] | place_gpus(work, best, work->gang.size));
 		if (fresh) {
 			rooms.count[best_room]--;
 			rooms.spare += best_room;
@@ -462,28 +463,28 @@ static bool gain_by_sums(struct place_work *work, uint32_t item, uint32_t member
 	struct gpuset *set = work->sets[fabric->leaf_kind[item] >> 8];
 	const struct leaf_sum *leaf = &fabric->leaf[item];
 	uint32_t whole = fabric->leaf_kind[item] & UINT8_MAX, left = members;
-	uint32_t free = work->one_node ? members * work->size : work->size;
+	uint32_t free = work->scope.one_node ? members * work->gang.size : work->gang.size;
 	for (; left > 0; free++) {
 		assert(free <= whole);
 		uint32_t nodes = leaf->at_least[free] - (free < FROND_GPUS_MAX ? leaf->at_least[free + 1] : 0u);
-		uint32_t each = work->one_node ? members : min_u32(free / work->size, work->per_node);
+		uint32_t each = work->scope.one_node ? members : min_u32(free / work->gang.size, work->scope.per_node);
 		if (nodes == 0)
 			continue;
 		uint32_t opened = min_u32(nodes, (left + each - 1) / each), placed = min_u32(left, opened * each);
 		if (free == whole) { /* nodes that nobody used: those left with a free GPU are broken */
 			uint32_t last = placed - (opened - 1) * each;
-			gain->broken_nodes += each * work->size < whole ? opened : last < each;
+			gain->broken_nodes += each * work->gang.size < whole ? opened : last < each;
 		}
 		left -= placed;
-		if (work->one_node)
+		if (work->scope.one_node)
 			break;
 	}
-	if (work->size > 1) {
+	if (work->gang.size > 1) {
 		uint32_t link = gpuset_bottleneck(set, bits_first(2));
 		gain->worst = min_u32(gain->worst, link);
 		gain->links += link * members;
 	}
-	place_leaf_gain(work, item, members, members * work->size, gain);
+	place_leaf_gain(work, item, members, members * work->gang.size, gain);
 	return true;
 }
 
@@ -496,20 +497,20 @@ void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct
 		uint32_t take = work->take[position], slot = work->fabric->order[position];
 		if (take == 0)
 			continue;
-		place_node_gain(&work->nodes[slot], take * work->size, gain);
+		place_node_gain(&work->nodes[slot], take * work->gang.size, gain);
 		if (even(work, position)) {
-			if (work->size > 1)
+			if (work->gang.size > 1)
 				place_link(work, slot, bits_first(2), take, gain);
 			continue;
 		}
 		work->taken[position] = 0;
 		for (uint32_t i = 0; i < take; i++) {
-			uint32_t set = place_gpus(work, position, work->size);
+			uint32_t set = place_gpus(work, position, work->gang.size);
 			place_link(work, slot, set, 1, gain);
 			work->taken[position] = (uint16_t)(work->taken[position] | set);
 		}
 	}
-	place_leaf_gain(work, item, members, members * work->size, gain);
+	place_leaf_gain(work, item, members, members * work->gang.size, gain);
 	place_empty(work, item);
 }
 

@@ -12,7 +12,7 @@ struct shape { /* of a placement, pinned members included */
 	bool slow;    /* it crosses a link that is under the floor */
 };
 
-struct trial { /* the best placement so far; its positions are in work->picks */
+struct trial { /* the best placement so far; its positions are in work->candidates.picks */
 	bool found;
 	struct shape shape;
 	struct gain gain;
@@ -37,8 +37,9 @@ static uint32_t node_gpus(const struct place_work *work, uint32_t position, bool
 		return 0;
 	if (!today)
 		return node->gpus;
-	if (!node_open(node) || position < work->from || position >= work->end || !place_in_domain(work, position) ||
-	    (ask->only_slot != FROND_NONE && ask->only_slot != slot) || (room != NULL && room->today == 0))
+	if (!node_open(node) || position < work->scope.from || position >= work->scope.end ||
+	    !place_in_domain(work, position) || (ask->only_slot != FROND_NONE && ask->only_slot != slot) ||
+	    (room != NULL && room->today == 0))
 		return 0;
 	return node_free_count(node);
 }
@@ -53,8 +54,8 @@ static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t si
 		return 0;
 	if (today)
 		return place_gpus(work, at, size);
-	return work->constrained ? place_choose(work, slot, bits_first(node->gpus) & ~taken, taken, size)
-				 : bits_lowest(bits_first(node->gpus) & ~taken, size);
+	return work->scope.constrained ? place_choose(work, slot, bits_first(node->gpus) & ~taken, taken, size)
+				       : bits_lowest(bits_first(node->gpus) & ~taken, size);
 }
 
 static void forget(struct place_work *work, uint32_t lo, uint32_t hi)
@@ -87,7 +88,7 @@ static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item
 	const struct ask *ask = work->ask;
 	uint32_t pinned = today ? work->pin[at] : 0;
 	const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[work->fabric->order[at]];
-	if (work->take[at] + pinned >= work->per_node ||
+	if (work->take[at] + pinned >= work->scope.per_node ||
 	    (room != NULL && work->take[at] >= (today ? min_u32(room->today, room->ever) : room->ever)))
 		return false;
 	bool fresh = work->take[at] == 0 && pinned == 0;
@@ -245,7 +246,7 @@ static int compare_positions(struct place_work *work)
 	for (uint32_t i = 0; i < work->ask->count; i++)
 		if (counts(work, i, true)) {
 			work->member_list[count] = work->member_pos[i];
-			work->scratch.cells[count++] = work->picks[i].item;
+			work->scratch.cells[count++] = work->candidates.picks[i].item;
 		}
 	sort_u64(work->member_list, count);
 	sort_u64(work->scratch.cells, count);
@@ -261,8 +262,8 @@ static int compare_positions(struct place_work *work)
 			j++;
 	}
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i, true) && work->member_pos[i] != work->picks[i].item)
-			return work->member_pos[i] < work->picks[i].item ? -1 : 1;
+		if (counts(work, i, true) && work->member_pos[i] != work->candidates.picks[i].item)
+			return work->member_pos[i] < work->candidates.picks[i].item ? -1 : 1;
 	return 0;
 }
 
@@ -272,11 +273,11 @@ static void consider(struct place_work *work, uint32_t lo, uint32_t hi, struct t
 	struct trial trial = {.found = true, .shape = shape_of(work, lo, hi, true), .gain = GAIN_NONE};
 	if (trial.shape.slow || !meets(work, &trial.shape) || !choose_gpus(work, &trial.gain))
 		return;
-	if (work->seen == FROND_CANDIDATES) {
-		work->stop = true;
+	if (work->candidates.seen == FROND_CANDIDATES) {
+		work->candidates.stop = true;
 		return;
 	}
-	work->seen++;
+	work->candidates.seen++;
 	add_leaves(work, lo, hi, &trial.gain);
 	int order = best->found ? place_compare_extents(work->ask, &trial.shape.use, &best->shape.use) : -1;
 	if (order == 0)
@@ -287,7 +288,7 @@ static void consider(struct place_work *work, uint32_t lo, uint32_t hi, struct t
 		return;
 	*best = trial;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		work->picks[i].item = work->member_pos[i];
+		work->candidates.picks[i].item = work->member_pos[i];
 }
 
 /* ---- spans --------------------------------------------------------------------------------------------------------------- */
@@ -295,9 +296,9 @@ static void consider(struct place_work *work, uint32_t lo, uint32_t hi, struct t
 static bool all_pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	uint64_t pinned = 0;
-	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
+	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
 		pinned += item_pin(work, item);
-	return pinned == work->pins;
+	return pinned == work->gang.pins;
 }
 
 /* GPUs that the items before each one have, in the list: a span with fewer than the gang wants is not worth a try. */
@@ -310,27 +311,28 @@ static void sum_gpus(struct place_work *work, bool today)
 			gpus += node_gpus(work, at, today);
 		work->scratch.list[item + 1] = work->scratch.list[item] + gpus;
 	}
-	work->want = 0;
+	work->gang.want = 0;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		work->want += counts(work, i, today) ? work->ask->members[i].gpus : 0;
+		work->gang.want += counts(work, i, today) ? work->ask->members[i].gpus : 0;
 }
 
 static bool worth(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
-	return work->scratch.list[hi] - work->scratch.list[lo] >= work->want;
+	return work->scratch.list[hi] - work->scratch.list[lo] >= work->gang.want;
 }
 
 /* A span today, with the fewest members on the fullest node that work for `distributed`. */
 static void try_span(struct place_work *work, uint32_t lo, uint32_t hi, struct trial *best)
 {
-	if (work->stop || !all_pins_in(work, lo, hi) || !worth(work, lo, hi))
+	if (work->candidates.stop || !all_pins_in(work, lo, hi) || !worth(work, lo, hi))
 		return;
 	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
-	for (work->per_node = spreads ? 1 : FROND_GPUS_MAX; work->per_node <= FROND_GPUS_MAX; work->per_node++)
+	for (work->scope.per_node = spreads ? 1 : FROND_GPUS_MAX; work->scope.per_node <= FROND_GPUS_MAX;
+	     work->scope.per_node++)
 		if (fits(work, lo, hi, true)) {
-			uint32_t before = work->seen;
+			uint32_t before = work->candidates.seen;
 			consider(work, lo, hi, best);
-			if (work->seen > before || !spreads || work->stop)
+			if (work->candidates.seen > before || !spreads || work->candidates.stop)
 				break;
 		}
 	forget(work, lo, hi);
@@ -344,19 +346,19 @@ static bool is_chain(const struct place_work *work, uint32_t first, uint32_t las
 	return true;
 }
 
-/* Runs of up to `leaves` leaves, then of 2 to `spines` spines, inside [work->lo, work->hi). */
+/* Runs of up to `leaves` leaves, then of 2 to `spines` spines, inside [work->scope.lo, work->scope.hi). */
 static void try_runs(struct place_work *work, uint32_t leaves, uint32_t spines, bool chained, struct trial *best)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t to = min_u32(work->hi, fabric->leaf_count);
-	for (uint32_t lo = work->lo; lo < to; lo++)
+	uint32_t to = min_u32(work->scope.hi, fabric->leaf_count);
+	for (uint32_t lo = work->scope.lo; lo < to; lo++)
 		for (uint32_t hi = lo + 1;
 		     hi <= to && hi - lo <= leaves && item_spine(work, lo) == item_spine(work, hi - 1); hi++)
 			try_span(work, lo, hi, best);
 	for (uint32_t first = 0; first < fabric->spine_count; first++)
 		for (uint32_t last = first + 1; last < fabric->spine_count && last - first < spines; last++) {
-			uint32_t lo = max_u32(fabric->spine_start[first], work->lo);
-			uint32_t hi = min_u32(fabric->spine_start[last + 1], work->hi);
+			uint32_t lo = max_u32(fabric->spine_start[first], work->scope.lo);
+			uint32_t hi = min_u32(fabric->spine_start[last + 1], work->scope.hi);
 			if (lo < hi && (!chained || is_chain(work, first, last)))
 				try_span(work, lo, hi, best);
 		}
@@ -365,17 +367,17 @@ static void try_runs(struct place_work *work, uint32_t leaves, uint32_t spines, 
 /* One node for all of them: each leaf offers the one with the best links, then the fewest GPUs, then the first. */
 static void try_nodes(struct place_work *work, struct trial *best)
 {
-	uint32_t from = work->from, end = work->end;
-	for (uint32_t item = work->lo; item < work->hi && !work->stop; item++) {
+	uint32_t from = work->scope.from, end = work->scope.end;
+	for (uint32_t item = work->scope.lo; item < work->scope.hi && !work->candidates.stop; item++) {
 		struct trial offer = {.found = false};
 		uint32_t node = FROND_NONE, free = 0;
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
 			uint32_t gpus = node_gpus(work, at, true);
-			work->from = max_u32(from, at);
-			work->end = min_u32(end, at + 1);
-			work->per_node = FROND_GPUS_MAX;
+			work->scope.from = max_u32(from, at);
+			work->scope.end = min_u32(end, at + 1);
+			work->scope.per_node = FROND_GPUS_MAX;
 			struct gain gain = GAIN_NONE;
-			bool works = (gpus > 0 || work->missing == 0) && work->pin[at] == work->pins &&
+			bool works = (gpus > 0 || work->gang.missing == 0) && work->pin[at] == work->gang.pins &&
 				     fits(work, item, item + 1, true) && choose_gpus(work, &gain);
 			bool better =
 				works &&
@@ -388,19 +390,19 @@ static void try_nodes(struct place_work *work, struct trial *best)
 				offer.gain = gain;
 			}
 			forget(work, item, item + 1);
-			work->from = from;
-			work->end = end;
+			work->scope.from = from;
+			work->scope.end = end;
 		}
 		if (node == FROND_NONE)
 			continue;
-		work->from = node;
-		work->end = node + 1;
+		work->scope.from = node;
+		work->scope.end = node + 1;
 		bool fit = fits(work, item, item + 1, true);
 		assert(fit);
 		consider(work, item, item + 1, best);
 		forget(work, item, item + 1);
-		work->from = from;
-		work->end = end;
+		work->scope.from = from;
+		work->scope.end = end;
 	}
 }
 
@@ -408,16 +410,16 @@ static void try_domains(struct place_work *work, struct trial *best)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t next = 0; /* domains are numbered in order: a lower one has been seen */
-	for (uint32_t at = item_start(work, work->lo); at < item_end(work, work->hi - 1); at++) {
+	for (uint32_t at = item_start(work, work->scope.lo); at < item_end(work, work->scope.hi - 1); at++) {
 		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
 			continue;
-		work->domain = fabric->domain_of[at];
-		next = work->domain + 1;
+		work->scope.domain = fabric->domain_of[at];
+		next = work->scope.domain + 1;
 		if (!place_pins_in_domain(work))
 			continue;
 		try_span(work, item_of(work, at), item_of(work, at) + 1, best);
 	}
-	work->domain = FROND_NONE;
+	work->scope.domain = FROND_NONE;
 }
 
 /* Puts the gang where the best trial was, for good. */
@@ -425,11 +427,11 @@ static bool settle(struct place_work *work, const struct trial *best)
 {
 	if (!best->found)
 		return false;
-	if (work->stop)
+	if (work->candidates.stop)
 		work->answer->plan.flags |= FROND_PLAN_BOUNDED;
-	work->best.gain = best->gain;
+	work->candidates.best.gain = best->gain;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		work->member_pos[i] = counts(work, i, true) ? work->picks[i].item : FROND_NONE;
+		work->member_pos[i] = counts(work, i, true) ? work->candidates.picks[i].item : FROND_NONE;
 	return true;
 }
 
@@ -540,11 +542,12 @@ bool place_mixed_rule(struct place_work *work)
 	sum_gpus(work, false);
 	for (uint32_t position = 0; position < work->fabric->node_count; position++)
 		answer->ever += node_gpus(work, position, false);
-	for (work->per_node = spreads ? 1 : FROND_GPUS_MAX; !cluster_could(work, &answer->need_nodes); work->per_node++)
-		if (work->per_node >= FROND_GPUS_MAX)
+	for (work->scope.per_node = spreads ? 1 : FROND_GPUS_MAX; !cluster_could(work, &answer->need_nodes);
+	     work->scope.per_node++)
+		if (work->scope.per_node >= FROND_GPUS_MAX)
 			return false;
-	uint32_t per_node = work->per_node;
-	work->per_node = FROND_GPUS_MAX;
+	uint32_t per_node = work->scope.per_node;
+	work->scope.per_node = FROND_GPUS_MAX;
 	if ((!spreads || answer->need_nodes == 1) && stretch_could(work, false)) {
 		answer->need_nodes = 1;
 		answer->plan.rule = FROND_RULE_SINGLE_NODE;
@@ -555,7 +558,7 @@ bool place_mixed_rule(struct place_work *work)
 		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
 		return true;
 	}
-	work->per_node = per_node;
+	work->scope.per_node = per_node;
 	answer->need_leaves = fewest_leaves(work, &spare);
 	if (answer->need_leaves > 0) {
 		answer->plan.rule = answer->need_leaves > 1 ? FROND_RULE_ADJACENT_LEAVES
@@ -576,9 +579,9 @@ bool place_mixed_span(struct place_work *work)
 {
 	struct trial best = {.found = false};
 	const struct answer *answer = work->answer;
-	work->seen = 0;
-	work->stop = false;
-	if (work->lo >= work->hi)
+	work->candidates.seen = 0;
+	work->candidates.stop = false;
+	if (work->scope.lo >= work->scope.hi)
 		return false;
 	sum_gpus(work, true);
 	switch (answer->plan.rule) {
@@ -602,14 +605,14 @@ bool place_mixed_relaxed(struct place_work *work)
 {
 	struct trial best = {.found = false};
 	uint32_t rule = work->answer->plan.rule;
-	work->seen = 0;
-	work->stop = false;
-	if (work->lo >= work->hi)
+	work->candidates.seen = 0;
+	work->candidates.stop = false;
+	if (work->scope.lo >= work->scope.hi)
 		return false;
 	sum_gpus(work, true);
 	work->answer->plan.rule = FROND_RULE_NONE; /* nothing to meet */
 	try_runs(work, UINT32_MAX, UINT32_MAX, false, &best);
-	try_span(work, work->lo, work->hi, &best);
+	try_span(work, work->scope.lo, work->scope.hi, &best);
 	work->answer->plan.rule = rule;
 	return settle(work, &best);
 }

@@ -36,8 +36,9 @@ static void nearest_node(struct place_work *work)
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
 			const struct node *node = &work->nodes[fabric->order[at]];
 			uint32_t free = node_open(node) ? node_free_count(node) : 0;
-			if (work->pin[at] == work->pins && (answer->best == BEST_NONE || free > answer->best_room) &&
-			    place_node_cap(work, at) >= work->total)
+			if (work->pin[at] == work->gang.pins &&
+			    (answer->best == BEST_NONE || free > answer->best_room) &&
+			    place_node_cap(work, at) >= work->gang.total)
 				nearest(work, BEST_NODE, at, at, free);
 		}
 	}
@@ -47,15 +48,16 @@ static void nearest_node(struct place_work *work)
 static void nearest_leaf(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	bool looked = work->near_plan == work->plan; /* place_single.c, at all but hopeless spines */
-	uint32_t best = looked ? work->near_leaf : FROND_NONE, most = best == FROND_NONE ? 0 : work->near_room;
-	for (uint32_t spine = 0; spine < (looked ? work->near_end : fabric->spine_count); spine++) {
+	bool looked = work->candidates.near_plan == work->plan; /* place_single.c, at all but hopeless spines */
+	uint32_t best = looked ? work->candidates.near_leaf : FROND_NONE,
+		 most = best == FROND_NONE ? 0 : work->candidates.near_room;
+	for (uint32_t spine = 0; spine < (looked ? work->candidates.near_end : fabric->spine_count); spine++) {
 		if (looked && !place_hopeless(work, spine))
 			continue;
 		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++) {
 			uint32_t room = leaf_hold(work, &fabric->leaf[leaf]), nodes, each;
 			bool nearer = best == FROND_NONE || room > most || (room == most && leaf < best);
-			if (nearer && place_cap(work, leaf, &nodes, &each) >= work->total) {
+			if (nearer && place_cap(work, leaf, &nodes, &each) >= work->gang.total) {
 				best = leaf;
 				most = room;
 			}
@@ -74,9 +76,10 @@ static void nearest_leaves(struct place_work *work)
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
 		uint32_t lo = fabric->spine_start[spine], hi = fabric->spine_start[spine + 1];
 		uint64_t most = 0;
-		for (uint32_t gpus = work->size; work->counted && gpus <= FROND_GPUS_MAX; gpus += work->size)
+		for (uint32_t gpus = work->gang.size; work->scope.counted && gpus <= FROND_GPUS_MAX;
+		     gpus += work->gang.size)
 			most += fabric->spine[spine].at_least[gpus];
-		if (hi - lo < length || (work->counted && answer->best != BEST_NONE && most <= answer->best_room))
+		if (hi - lo < length || (work->scope.counted && answer->best != BEST_NONE && most <= answer->best_room))
 			continue;
 		uint64_t room = 0, cap = 0, pinned = 0;
 		for (uint32_t leaf = lo; leaf < hi; leaf++) {
@@ -89,7 +92,7 @@ static void nearest_leaves(struct place_work *work)
 			if (leaf + 1 < lo + length)
 				continue;
 			uint32_t first = leaf + 1 - length;
-			if (cap >= work->total && pinned == work->pins)
+			if (cap >= work->gang.total && pinned == work->gang.pins)
 				nearest(work, BEST_LEAVES, first, leaf, room);
 			if (length == 1 || !item_slow(work, first)) {
 				room -= place_hold(work, first);
@@ -123,7 +126,7 @@ static void nearest_spines(struct place_work *work)
 			room += item_usable(work, item) ? place_hold(work, item) : 0;
 			pinned += item_pin(work, item);
 		}
-		if (joined && pinned == work->pins)
+		if (joined && pinned == work->gang.pins)
 			nearest(work, BEST_SPINES, first, last, room);
 	}
 	for (uint32_t spine = answer->best_last + 1; answer->best == BEST_SPINES && spine-- > answer->best_first;)
@@ -151,7 +154,7 @@ static bool holds_less(const struct place_work *work, uint32_t at)
 	const struct node *node = &work->nodes[work->fabric->order[at]];
 	if (work->pin[at] > 0)
 		return false;
-	if (work->size == 0)
+	if (work->gang.size == 0)
 		return node_open(node) ? node_free_count(node) < node->gpus : node->gpus > 0;
 	return place_node_now(work, at) < place_node_cap(work, at);
 }
@@ -214,7 +217,7 @@ void place_nearest(struct place_work *work)
 		nearest_spines(work);
 		break;
 	default:
-		if (work->quick && work->answer->need_leaves == 1)
+		if (work->scope.quick && work->answer->need_leaves == 1)
 			nearest_leaf(work);
 		else
 			nearest_leaves(work);

@@ -22,12 +22,12 @@ static bool counts_nodes(const struct place_work *work)
 /* Is a span with this room enough? `distributed` counts one node per member. */
 static bool enough(const struct place_work *work, uint64_t members, uint64_t nodes)
 {
-	return members >= work->total && (!counts_nodes(work) || nodes >= work->answer->need_nodes);
+	return members >= work->gang.total && (!counts_nodes(work) || nodes >= work->answer->need_nodes);
 }
 
 static const struct spine_view *view_of(const struct place_work *work, uint32_t spine)
 {
-	return &work->scratch.view[work->shaped ? work->fabric->spine[spine].shape : spine];
+	return &work->scratch.view[work->scope.shaped ? work->fabric->spine[spine].shape : spine];
 }
 
 /* ---- what each spine could hold -------------------------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static void view_leaves(struct place_work *work, uint32_t spine)
 			continue;
 		}
 		view->slow_members = max_u32(view->slow_members, members);
-		if (members >= work->total)
+		if (members >= work->gang.total)
 			view->slow_nodes = max_u32(view->slow_nodes, nodes);
 	}
 }
@@ -56,11 +56,12 @@ static void view_leaves(struct place_work *work, uint32_t spine)
 /* Each node of the leaf is needed. */
 static bool needs_each_node(const struct place_work *work, uint32_t leaf)
 {
-	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, left = work->total, all = leaf_nodes(work->fabric, leaf);
+	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, left = work->gang.total,
+					all = leaf_nodes(work->fabric, leaf);
 	if (counts_nodes(work))
 		return work->answer->need_nodes >= all;
 	uint32_t holding, each;
-	if (work->quick && place_cap(work, leaf, &holding, &each) == holding * each)
+	if (work->scope.quick && place_cap(work, leaf, &holding, &each) == holding * each)
 		return (left + each - 1) / each >= all; /* all its nodes take the same */
 	for (uint32_t at = item_start(work, leaf); at < item_end(work, leaf); at++)
 		rooms[place_node_cap(work, at)]++;
@@ -125,7 +126,7 @@ static struct sums add_up(struct place_work *work)
 	const struct fabric *fabric = work->fabric;
 	struct sums sums = {.members = 0};
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
-		if (!work->shaped || fabric->spine[spine].shape == spine)
+		if (!work->scope.shaped || fabric->spine[spine].shape == spine)
 			view_leaves(work, spine);
 		const struct spine_view *view = view_of(work, spine);
 		sums.members += view->members;
@@ -191,7 +192,7 @@ static bool domain_holds(const struct place_work *work)
 		if (domain == FROND_NONE || domain < next)
 			continue;
 		next = domain + 1;
-		if (domain_cap(work, at) >= work->total)
+		if (domain_cap(work, at) >= work->gang.total)
 			return true;
 	}
 	return false;
@@ -203,16 +204,16 @@ bool place_rule(struct place_work *work)
 	struct sums sums = add_up(work);
 	answer->whole_nodes = sums.node_members <= 1;
 	answer->ever = sums.members > sums.slow_members ? sums.members : sums.slow_members;
-	if (answer->ever < work->total)
+	if (answer->ever < work->gang.total)
 		return false;
-	answer->need_nodes = sums.node_members >= work->total ? 1 : 2; /* one, or more */
+	answer->need_nodes = sums.node_members >= work->gang.total ? 1 : 2; /* one, or more */
 	if (counts_nodes(work)) {
 		uint64_t nodes = sums.slow_nodes;
-		if (sums.members >= work->total && sums.nodes > nodes)
+		if (sums.members >= work->gang.total && sums.nodes > nodes)
 			nodes = sums.nodes;
-		answer->need_nodes = nodes < work->total ? (uint32_t)nodes : work->total;
+		answer->need_nodes = nodes < work->gang.total ? (uint32_t)nodes : work->gang.total;
 	}
-	if (answer->need_nodes == 1 && sums.node_members >= work->total) {
+	if (answer->need_nodes == 1 && sums.node_members >= work->gang.total) {
 		answer->plan.rule = FROND_RULE_SINGLE_NODE;
 		return true;
 	}
@@ -223,7 +224,7 @@ bool place_rule(struct place_work *work)
 	}
 	bool spare = false;
 	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++) {
-		if (work->shaped && work->fabric->spine[spine].shape != spine)
+		if (work->scope.shaped && work->fabric->spine[spine].shape != spine)
 			continue;
 		view_runs(work, spine);
 		uint32_t shortest = work->scratch.view[spine].shortest;

@@ -8,9 +8,9 @@
 void place_see_single(struct place_work *work, uint32_t item)
 {
 	struct gain gain = GAIN_NONE;
-	work->frames[0] = (struct frame){.at = item, .count = work->missing};
-	work->depth = 1;
-	place_gain(work, item, work->missing, &gain);
+	work->candidates.frames[0] = (struct frame){.at = item, .count = work->gang.missing};
+	work->candidates.depth = 1;
+	place_gain(work, item, work->gang.missing, &gain);
 	place_see(work, &gain);
 }
 
@@ -20,16 +20,16 @@ void place_see_single(struct place_work *work, uint32_t item)
 static void remember(struct place_work *work, uint32_t leaf, uint32_t room)
 {
 	uint32_t nodes, each;
-	if (place_cap(work, leaf, &nodes, &each) < work->total)
+	if (place_cap(work, leaf, &nodes, &each) < work->gang.total)
 		return;
-	work->near_leaf = leaf;
-	work->near_room = room;
+	work->candidates.near_leaf = leaf;
+	work->candidates.near_room = room;
 }
 
 /* Least room that comes nearer. */
 static uint32_t nearer(const struct place_work *work)
 {
-	return work->near_leaf == FROND_NONE ? 0 : work->near_room + 1;
+	return work->candidates.near_leaf == FROND_NONE ? 0 : work->candidates.near_room + 1;
 }
 
 /* ---- the leaf that wins --------------------------------------------------------------------------------------------- */
@@ -38,11 +38,11 @@ static uint32_t nearer(const struct place_work *work)
 static uint32_t best_kind(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t item = work->picks[0].item;
-	if (!work->best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0)
+	uint32_t item = work->candidates.picks[0].item;
+	if (!work->candidates.best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0)
 		return FROND_NONE;
 	uint32_t kind = fabric->leaf_kind[item];
-	bool even = kind != FROND_NONE && (work->size < 2 || gpuset_uniform(work->sets[kind >> 8]));
+	bool even = kind != FROND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
 	return even ? kind : FROND_NONE;
 }
 
@@ -50,8 +50,8 @@ static struct champion champion_of(const struct place_work *work)
 {
 	struct champion champion = {.kind = best_kind(work), .from = 1};
 	if (champion.kind != FROND_NONE) {
-		champion.item = work->picks[0].item;
-		champion.value = work->best.gain.score / work->missing;
+		champion.item = work->candidates.picks[0].item;
+		champion.value = work->candidates.best.gain.score / work->gang.missing;
 	}
 	return champion;
 }
@@ -68,9 +68,10 @@ static inline bool scored_by_free(const struct leaf_sum *leaf, uint32_t total)
  * less than 2 off. That is convex: where two values of F are too low even with these 2, so is every value between. */
 static bool loses(struct place_work *work, const struct leaf_sum *leaf)
 {
-	struct champion *champion = &work->champion;
+	struct champion *champion = &work->candidates.champion;
 	const struct leaf_sum *best = &work->fabric->leaf[champion->item];
-	uint64_t score = place_leaf_score(work, leaf->free, leaf->used, leaf->total, work->missing * work->size);
+	uint64_t score =
+		place_leaf_score(work, leaf->free, leaf->used, leaf->total, work->gang.missing * work->gang.size);
 	if (score == champion->value || work->ask->strategy == STRATEGY_CONSOLIDATED)
 		return memcmp(leaf, best, sizeof *leaf) == 0;
 	if (score + 2 <= champion->value && scored_by_free(leaf, best->total)) {
@@ -97,7 +98,7 @@ static inline uint32_t skip_short(const struct leaf_sum *leaves, uint32_t item, 
 static inline uint32_t skip_losers(const struct place_work *work, uint32_t item, uint32_t hi, uint32_t gpus,
 				   uint32_t nodes)
 {
-	const struct champion *champion = &work->champion;
+	const struct champion *champion = &work->candidates.champion;
 	const struct leaf_sum *leaves = work->fabric->leaf;
 	const uint32_t *kinds = work->fabric->leaf_kind;
 	uint32_t kind = champion->kind, total = leaves[champion->item].total, from = champion->from;
@@ -123,26 +124,27 @@ struct walk {           /* over the leaves of a spine */
 static inline void walk_leaves(struct place_work *work, struct walk *walk, uint32_t lo, uint32_t hi)
 {
 	const struct fabric *fabric = work->fabric;
-	for (uint32_t item = lo; !work->stop; item++) {
+	for (uint32_t item = lo; !work->candidates.stop; item++) {
 		item = skip_short(fabric->leaf, item, hi, walk->gpus, walk->least);
-		uint32_t room = FROND_CANDIDATES - work->seen; /* candidates that may still be counted */
+		uint32_t room = FROND_CANDIDATES - work->candidates.seen; /* candidates that may still be counted */
 		uint32_t next = skip_losers(work, item, min_u32(hi, item + room), walk->gpus, walk->enough);
-		work->seen += next - item;
+		work->candidates.seen += next - item;
 		room -= next - item;
 		if ((item = next) == hi)
 			break;
 		const struct leaf_sum *leaf = &fabric->leaf[item];
 		uint32_t hold = leaf_hold(work, leaf);
-		if (hold < work->missing) {
+		if (hold < work->gang.missing) {
 			if (hold >= nearer(work))
 				remember(work, item, hold);
 			walk->least = (nearer(work) + walk->each - 1) / walk->each;
-		} else if (fabric->leaf_kind[item] == work->champion.kind && work->champion.kind != FROND_NONE &&
-			   leaf->odd == 0 && room > 0 && loses(work, leaf)) {
-			work->seen++;
+		} else if (fabric->leaf_kind[item] == work->candidates.champion.kind &&
+			   work->candidates.champion.kind != FROND_NONE && leaf->odd == 0 && room > 0 &&
+			   loses(work, leaf)) {
+			work->candidates.seen++;
 		} else {
 			place_see_single(work, item);
-			work->champion = champion_of(work);
+			work->candidates.champion = champion_of(work);
 		}
 	}
 }
@@ -151,24 +153,26 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 void place_singles(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	struct walk walk = {
-		.gpus = work->size, .each = max_u32(work->counted_gpus / work->size, 1), .enough = work->missing};
-	if (work->one_node)
-		walk = (struct walk){.gpus = work->missing * work->size, .each = work->missing, .enough = 1};
-	work->near_leaf = FROND_NONE;
-	work->near_plan = work->plan;
-	work->near_end = 0;
-	work->champion = champion_of(work);
+	struct walk walk = {.gpus = work->gang.size,
+			    .each = max_u32(work->scope.counted_gpus / work->gang.size, 1),
+			    .enough = work->gang.missing};
+	if (work->scope.one_node)
+		walk = (struct walk){
+			.gpus = work->gang.missing * work->gang.size, .each = work->gang.missing, .enough = 1};
+	work->candidates.near_leaf = FROND_NONE;
+	work->candidates.near_plan = work->plan;
+	work->candidates.near_end = 0;
+	work->candidates.champion = champion_of(work);
 	place_alike_forget(work);
-	for (uint32_t spine = 0; spine < fabric->spine_count && !work->stop; spine++) {
+	for (uint32_t spine = 0; spine < fabric->spine_count && !work->candidates.stop; spine++) {
 		if (place_hopeless(work, spine)) {
-			work->near_end = spine + 1;
+			work->candidates.near_end = spine + 1;
 			continue;
 		}
-		uint32_t before = work->seen;
+		uint32_t before = work->candidates.seen;
 		if (place_alike_seen(work, spine, true))
 			continue;
 		walk_leaves(work, &walk, fabric->spine_start[spine], fabric->spine_start[spine + 1]);
-		place_alike_remember(work, spine, work->seen - before);
+		place_alike_remember(work, spine, work->candidates.seen - before);
 	}
 }

@@ -29,15 +29,15 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 	int order = 0;
 	place_fill(work, item, first);
 	for (uint32_t at = start; at < end; at++)
-		work->fill[at - start] = work->take[at];
+		work->candidates.fill[at - start] = work->take[at];
 	place_empty(work, item);
 	place_fill(work, item, second);
 	for (uint32_t at = start; at < end && order == 0; at++) {
-		uint32_t a = work->fill[at - start], b = work->take[at];
+		uint32_t a = work->candidates.fill[at - start], b = work->take[at];
 		if (a > 0 && b == 0)
 			order = used_after(work, at, end, NULL, second_later) ? -1 : 1;
 		else if (a == 0 && b > 0)
-			order = used_after(work, at, end, &work->fill[at - start], first_later) ? 1 : -1;
+			order = used_after(work, at, end, &work->candidates.fill[at - start], first_later) ? 1 : -1;
 		else if (a != b && *ranks == 0)
 			*ranks = a > b ? -1 : 1;
 	}
@@ -48,8 +48,8 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 /* Step 7: is the candidate in hand lower than the best? Ascending lists of nodes, then rank → node. */
 static bool lower(struct place_work *work)
 {
-	const struct frame *frame = work->frames, *frames_end = frame + work->depth;
-	const struct pick *pick = work->picks, *picks_end = pick + work->best.picks;
+	const struct frame *frame = work->candidates.frames, *frames_end = frame + work->candidates.depth;
+	const struct pick *pick = work->candidates.picks, *picks_end = pick + work->candidates.best.picks;
 	int ranks = 0;
 	for (;; frame++, pick++) {
 		while (frame < frames_end && frame->count == 0)
@@ -69,41 +69,42 @@ static bool lower(struct place_work *work)
 
 bool place_see(struct place_work *work, const struct gain *gain)
 {
-	if (work->seen == FROND_CANDIDATES) {
-		work->stop = true;
+	if (work->candidates.seen == FROND_CANDIDATES) {
+		work->candidates.stop = true;
 		return false;
 	}
-	work->seen++;
-	if (work->best.found) {
-		int order = place_compare(work, gain, &work->best.gain);
+	work->candidates.seen++;
+	if (work->candidates.best.found) {
+		int order = place_compare(work, gain, &work->candidates.best.gain);
 		/* On a tie the first candidate stays: it has more members further to the front. Only members that share
 		 * nodes can have a later candidate with lower nodes. */
 		if (order > 0 || (order == 0 && (work->answer->whole_nodes || !lower(work))))
 			return true;
 	}
-	work->best = (struct best){.found = true, .gain = *gain, .per_node = work->per_node};
-	for (uint32_t i = 0; i < work->depth; i++)
-		if (work->frames[i].count > 0)
-			work->picks[work->best.picks++] = (struct pick){work->frames[i].at, work->frames[i].count};
+	work->candidates.best = (struct best){.found = true, .gain = *gain, .per_node = work->scope.per_node};
+	for (uint32_t i = 0; i < work->candidates.depth; i++)
+		if (work->candidates.frames[i].count > 0)
+			work->candidates.picks[work->candidates.best.picks++] =
+				(struct pick){work->candidates.frames[i].at, work->candidates.frames[i].count};
 	return true;
 }
 
 static void forget(struct place_work *work)
 {
-	work->best.found = false;
-	work->seen = 0;
-	work->stop = false;
-	work->depth = 0;
+	work->candidates.best.found = false;
+	work->candidates.seen = 0;
+	work->candidates.stop = false;
+	work->candidates.depth = 0;
 }
 
 /* Fills the best candidate for good. */
 static bool settle(struct place_work *work)
 {
-	if (work->stop)
+	if (work->candidates.stop)
 		work->answer->plan.flags |= FROND_PLAN_BOUNDED;
-	for (uint32_t i = 0; work->best.found && i < work->best.picks; i++)
-		place_fill(work, work->picks[i].item, work->picks[i].count);
-	return work->best.found;
+	for (uint32_t i = 0; work->candidates.best.found && i < work->candidates.best.picks; i++)
+		place_fill(work, work->candidates.picks[i].item, work->candidates.picks[i].count);
+	return work->candidates.best.found;
 }
 
 /* ---- one run of adjacent leaves --------------------------------------------------------------------------------------- */
@@ -120,7 +121,7 @@ struct run {                          /* a search over runs of usable items */
 static uint32_t owed(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	uint32_t count = hi > lo ? hi - lo : 0;
-	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
+	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
 		count -= item_pin(work, item) > 0;
 	return count;
 }
@@ -131,10 +132,11 @@ static uint32_t window_end(const struct place_work *work, const struct run *run,
 	uint32_t end = run->length < hi - item ? item + run->length : hi;
 	if (run->exact && end != item + run->length)
 		return 0;
-	if (work->pins > 0 && (item > run->first_pin || end <= run->last_pin))
+	if (work->gang.pins > 0 && (item > run->first_pin || end <= run->last_pin))
 		return 0;
-	uint32_t must = run->exact ? end : work->pins > 0 ? run->last_pin + 1 : item + 1;
-	if (work->scratch.sum[end] - work->scratch.sum[item] < work->missing || owed(work, item, must) > work->missing)
+	uint32_t must = run->exact ? end : work->gang.pins > 0 ? run->last_pin + 1 : item + 1;
+	if (work->scratch.sum[end] - work->scratch.sum[item] < work->gang.missing ||
+	    owed(work, item, must) > work->gang.missing)
 		return 0;
 	return end;
 }
@@ -211,7 +213,7 @@ static void run_measure(struct place_work *work, struct run *run, uint32_t lo, u
 			continue;
 		run->found = true;
 		if (place_shares(work))
-			run->nodes = min_u32(run->nodes, fewest_nodes(work, item, end, work->missing));
+			run->nodes = min_u32(run->nodes, fewest_nodes(work, item, end, work->gang.missing));
 	}
 }
 
@@ -236,31 +238,31 @@ static uint32_t next_count(struct place_work *work, const struct run *run, const
 /* Every way to hand what is missing to the leaves of windows that start at `start`. */
 static void walk_window(struct place_work *work, const struct run *run, uint32_t start, uint32_t end)
 {
-	uint32_t at = start, rest = work->missing;
+	uint32_t at = start, rest = work->gang.missing;
 	uint64_t cost = 0;
 	struct gain gain = GAIN_NONE;
 	bool down = true;
-	work->depth = 0;
-	while (!work->stop) {
+	work->candidates.depth = 0;
+	while (!work->candidates.stop) {
 		if (!down) { /* one member fewer for the last leaf, or another leaf before it */
-			if (work->depth == 0)
+			if (work->candidates.depth == 0)
 				return;
-			struct frame *top = &work->frames[work->depth - 1];
+			struct frame *top = &work->candidates.frames[work->candidates.depth - 1];
 			uint32_t count =
 				top->count > top->least ? next_count(work, run, top, top->count - 1, end) : UINT32_MAX;
 			if (count == UINT32_MAX) {
-				work->depth--;
+				work->candidates.depth--;
 				continue;
 			}
 			top->count = count;
 		} else {
-			bool whole = run->exact ? at == end : rest == 0 && (work->pins == 0 || at > run->last_pin);
+			bool whole = run->exact ? at == end : rest == 0 && (work->gang.pins == 0 || at > run->last_pin);
 			if (whole) {
 				place_see(work, &gain);
 				down = false;
 				continue;
 			}
-			uint32_t must = run->exact ? end : work->pins > 0 ? run->last_pin + 1 : at + 1;
+			uint32_t must = run->exact ? end : work->gang.pins > 0 ? run->last_pin + 1 : at + 1;
 			uint64_t after = at < end ? work->scratch.sum[end] - work->scratch.sum[at + 1] : 0;
 			uint32_t later = owed(work, at + 1, must);
 			struct frame frame = {.at = at, .rest = rest, .cost = cost, .before = gain};
@@ -275,9 +277,9 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 				down = false;
 				continue;
 			}
-			work->frames[work->depth++] = frame;
+			work->candidates.frames[work->candidates.depth++] = frame;
 		}
-		const struct frame *top = &work->frames[work->depth - 1];
+		const struct frame *top = &work->candidates.frames[work->candidates.depth - 1];
 		gain = top->before;
 		place_gain(work, top->at, top->count, &gain);
 		cost = top->cost + (place_shares(work) ? place_nodes_for(work, top->at, top->count) : 0);
@@ -290,7 +292,7 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 static void run_walk(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
 {
 	add_up(work, lo, hi);
-	for (uint32_t item = lo; item < hi && !work->stop; item++) {
+	for (uint32_t item = lo; item < hi && !work->candidates.stop; item++) {
 		uint32_t end = window_end(work, run, item, hi);
 		if (end != 0)
 			walk_window(work, run, item, end);
@@ -299,7 +301,7 @@ static void run_walk(struct place_work *work, struct run *run, uint32_t lo, uint
 
 static void visit_singles(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
 {
-	for (uint32_t item = lo; item < hi && !work->stop; item++)
+	for (uint32_t item = lo; item < hi && !work->candidates.stop; item++)
 		if (item_pin(work, item) > 0 || place_hold(work, item) > 0)
 			run->visit(work, run, item, item + 1);
 }
@@ -312,7 +314,7 @@ static void visit_runs(struct place_work *work, struct run *run, uint32_t lo, ui
 		visit_singles(work, run, lo, hi);
 		return;
 	}
-	for (uint32_t item = lo; item <= hi && !work->stop; item++) {
+	for (uint32_t item = lo; item <= hi && !work->candidates.stop; item++) {
 		if (item < hi && item_usable(work, item))
 			continue;
 		if (item > start)
@@ -327,30 +329,32 @@ static void visit_runs(struct place_work *work, struct run *run, uint32_t lo, ui
 static void visit_spines(struct place_work *work, struct run *run)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t last = work->hi > 0 && work->lo < fabric->leaf_count
-				? item_spine(work, min_u32(work->hi, fabric->leaf_count) - 1)
+	uint32_t last = work->scope.hi > 0 && work->scope.lo < fabric->leaf_count
+				? item_spine(work, min_u32(work->scope.hi, fabric->leaf_count) - 1)
 				: 0;
 	bool counting = run->visit == run_walk;
 	place_alike_forget(work);
-	for (uint32_t spine = work->lo < fabric->leaf_count ? item_spine(work, work->lo) : fabric->spine_count;
-	     spine <= last && spine < fabric->spine_count && !work->stop; spine++) {
-		uint32_t lo = max_u32(fabric->spine_start[spine], work->lo);
-		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->hi);
+	for (uint32_t spine = work->scope.lo < fabric->leaf_count ? item_spine(work, work->scope.lo)
+								  : fabric->spine_count;
+	     spine <= last && spine < fabric->spine_count && !work->candidates.stop; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
+		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->scope.hi);
 		bool whole = lo == fabric->spine_start[spine] && hi == fabric->spine_start[spine + 1];
-		if ((work->pins == 0 && place_hopeless(work, spine)) ||
+		if ((work->gang.pins == 0 && place_hopeless(work, spine)) ||
 		    (whole && place_alike_seen(work, spine, counting)))
 			continue;
-		uint32_t before = work->seen;
+		uint32_t before = work->candidates.seen;
 		visit_runs(work, run, lo, hi);
 		if (whole)
-			place_alike_remember(work, spine, work->seen - before);
+			place_alike_remember(work, spine, work->candidates.seen - before);
 	}
 }
 
 /* Nodes without a leaf, each by itself. */
 static void visit_loose(struct place_work *work, struct run *run)
 {
-	for (uint32_t item = max_u32(work->lo, work->fabric->leaf_count); item < work->hi && !work->stop; item++)
+	for (uint32_t item = max_u32(work->scope.lo, work->fabric->leaf_count);
+	     item < work->scope.hi && !work->candidates.stop; item++)
 		if (item_pin(work, item) > 0 || place_hold(work, item) > 0)
 			run->visit(work, run, item, item + 1);
 }
@@ -358,7 +362,7 @@ static void visit_loose(struct place_work *work, struct run *run)
 static struct run run_of(const struct place_work *work, uint32_t length, bool exact)
 {
 	struct run run = {.length = length, .exact = exact, .nodes = UINT32_MAX, .first_pin = 1};
-	for (uint32_t item = 0, first = FROND_NONE; work->pins > 0 && item < work->items; item++)
+	for (uint32_t item = 0, first = FROND_NONE; work->gang.pins > 0 && item < work->items; item++)
 		if (item_pin(work, item) > 0) {
 			first = first == FROND_NONE ? item : first;
 			run.first_pin = first;
@@ -372,8 +376,8 @@ static bool visit(struct place_work *work, struct run *run, bool loose,
 {
 	run->visit = with;
 	run->found = false;
-	work->near_plan = 0;
-	if (work->quick && run->length == 1 && with == run_walk && !place_shares(work))
+	work->candidates.near_plan = 0;
+	if (work->scope.quick && run->length == 1 && with == run_walk && !place_shares(work))
 		place_singles(work);
 	else
 		visit_spines(work, run);
@@ -385,7 +389,7 @@ static bool visit(struct place_work *work, struct run *run, bool loose,
 static uint32_t fullest_pinned_node(const struct place_work *work)
 {
 	uint32_t most = 1;
-	for (uint32_t i = 0; work->pins > 0 && i < work->ask->count; i++) {
+	for (uint32_t i = 0; work->gang.pins > 0 && i < work->ask->count; i++) {
 		const struct frond_member *member = &work->ask->members[i];
 		if (member->gpus > 0 && member->pinned_slot != FROND_NONE)
 			most = max_u32(most, work->pin[work->fabric->position[member->pinned_slot]]);
@@ -396,7 +400,7 @@ static uint32_t fullest_pinned_node(const struct place_work *work)
 static uint32_t fullest_pinned_item(const struct place_work *work)
 {
 	uint32_t most = 1;
-	for (uint32_t item = 0; work->pins > 0 && item < work->items; item++)
+	for (uint32_t item = 0; work->gang.pins > 0 && item < work->items; item++)
 		most = max_u32(most, item_pin(work, item));
 	return most;
 }
@@ -406,7 +410,7 @@ static uint32_t fullest_pinned_item(const struct place_work *work)
 static bool spread(struct place_work *work, bool (*holds)(struct place_work *work, void *context), void *context)
 {
 	uint32_t per_node = fullest_pinned_node(work);
-	work->per_leaf = UINT32_MAX;
+	work->scope.per_leaf = UINT32_MAX;
 	for (; per_node <= FROND_GPUS_MAX; per_node++) {
 		place_measure(work, per_node, false);
 		if (holds(work, context))
@@ -414,15 +418,15 @@ static bool spread(struct place_work *work, bool (*holds)(struct place_work *wor
 	}
 	if (per_node > FROND_GPUS_MAX)
 		return false;
-	uint32_t low = fullest_pinned_item(work), high = work->total;
+	uint32_t low = fullest_pinned_item(work), high = work->gang.total;
 	while (low < high) {
-		work->per_leaf = low + (high - low) / 2;
+		work->scope.per_leaf = low + (high - low) / 2;
 		if (holds(work, context))
-			high = work->per_leaf;
+			high = work->scope.per_leaf;
 		else
-			low = work->per_leaf + 1;
+			low = work->scope.per_leaf + 1;
 	}
-	work->per_leaf = low;
+	work->scope.per_leaf = low;
 	return true;
 }
 
@@ -441,7 +445,7 @@ static bool runs_hold(struct place_work *work, void *context)
 static bool span_runs(struct place_work *work, uint32_t length, bool loose)
 {
 	forget(work);
-	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->one_node;
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->scope.one_node;
 	struct run run = run_of(work, length, !spreads);
 	if (spreads) {
 		if (!spread(work, runs_hold, &(struct runs){.run = &run, .loose = loose}))
@@ -455,7 +459,7 @@ static bool span_runs(struct place_work *work, uint32_t length, bool loose)
 
 static bool span_node(struct place_work *work)
 {
-	if (work->pins > 0 && fullest_pinned_node(work) != work->pins)
+	if (work->gang.pins > 0 && fullest_pinned_node(work) != work->gang.pins)
 		return false; /* they are apart already */
 	place_measure(work, FROND_GPUS_MAX, true);
 	bool found = span_runs(work, 1, true);
@@ -472,41 +476,43 @@ static bool span_domain(struct place_work *work)
 	uint32_t winner = FROND_NONE, next = 0; /* domains are numbered in order: a lower one has been seen */
 	uint32_t best_use = 0;                  /* step 3: members on the fullest node, or nodes; all else is equal */
 	forget(work);
-	for (uint32_t at = item_start(work, work->lo); work->lo < work->hi && at < item_end(work, work->hi - 1); at++) {
+	for (uint32_t at = item_start(work, work->scope.lo);
+	     work->scope.lo < work->scope.hi && at < item_end(work, work->scope.hi - 1); at++) {
 		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
 			continue;
-		work->domain = fabric->domain_of[at];
-		next = work->domain + 1;
+		work->scope.domain = fabric->domain_of[at];
+		next = work->scope.domain + 1;
 		if (!place_pins_in_domain(work))
 			continue;
 		place_measure(work, FROND_GPUS_MAX, false);
 		struct run run = run_of(work, 1, true);
 		uint32_t item = item_of(work, at);
-		work->best = (struct best){.found = false};
+		work->candidates.best = (struct best){.found = false};
 		if (work->ask->strategy == STRATEGY_DISTRIBUTED) /* the fewest on the fullest node of this domain */
 			place_measure(work, fullest_pinned_node(work), false);
-		while (place_hold(work, item) < work->missing && work->per_node < FROND_GPUS_MAX)
-			place_measure(work, work->per_node + 1, false);
+		while (place_hold(work, item) < work->gang.missing && work->scope.per_node < FROND_GPUS_MAX)
+			place_measure(work, work->scope.per_node + 1, false);
 		run.nodes = UINT32_MAX;
 		run_measure(work, &run, item, item + 1);
 		run_walk(work, &run, item, item + 1);
-		uint32_t use = work->ask->strategy == STRATEGY_DISTRIBUTED ? work->per_node
+		uint32_t use = work->ask->strategy == STRATEGY_DISTRIBUTED ? work->scope.per_node
 			       : place_shares(work)                        ? run.nodes
 									   : 0;
-		if (work->best.found && (!best.found || use < best_use ||
-					 (use == best_use && place_compare(work, &work->best.gain, &best.gain) < 0))) {
+		if (work->candidates.best.found &&
+		    (!best.found || use < best_use ||
+		     (use == best_use && place_compare(work, &work->candidates.best.gain, &best.gain) < 0))) {
 			best_use = use;
-			best = work->best;
-			pick = work->picks[0];
-			winner = work->domain;
+			best = work->candidates.best;
+			pick = work->candidates.picks[0];
+			winner = work->scope.domain;
 		}
 	}
-	work->domain = winner;
-	work->best = best;
-	work->picks[0] = pick;
+	work->scope.domain = winner;
+	work->candidates.best = best;
+	work->candidates.picks[0] = pick;
 	place_measure(work, best.found ? best.per_node : FROND_GPUS_MAX, false);
 	bool found = settle(work);
-	work->domain = FROND_NONE;
+	work->scope.domain = FROND_NONE;
 	return found;
 }
 
@@ -516,7 +522,7 @@ static bool span_domain(struct place_work *work)
 static uint64_t best_run(struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	uint64_t most = 0, members = 0, pinned = 0, all = 0;
-	for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
+	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
 		all += item_pin(work, item);
 	for (uint32_t item = lo; item < hi; item++) {
 		if (!item_usable(work, item)) {
@@ -543,17 +549,17 @@ static bool chain_holds(struct place_work *work, const struct chain *chain)
 		uint32_t lo = max_u32(work->fabric->spine_start[spine], chain->lo);
 		uint32_t hi = min_u32(work->fabric->spine_start[spine + 1], chain->hi);
 		uint64_t run = best_run(work, lo, hi), here = 0;
-		for (uint32_t item = lo; work->pins > 0 && item < hi; item++)
+		for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
 			here += item_pin(work, item);
 		if (run == 0)
 			return false;
 		members += run - (here > 0);
 		pinned += here;
 	}
-	return members >= work->missing && pinned == work->pins;
+	return members >= work->gang.missing && pinned == work->gang.pins;
 }
 
-/* The next chain of up to `longest` adjacent spines inside [work->lo, work->hi), shorter ones first at each start. */
+/* The next chain of up to `longest` adjacent spines inside [work->scope.lo, work->scope.hi), shorter ones first at each start. */
 static bool next_chain(const struct place_work *work, uint32_t shortest, uint32_t longest, struct chain *chain)
 {
 	const struct fabric *fabric = work->fabric;
@@ -568,8 +574,8 @@ static bool next_chain(const struct place_work *work, uint32_t shortest, uint32_
 			continue;
 		*chain = (struct chain){.first = first,
 					.last = last,
-					.lo = max_u32(fabric->spine_start[first], work->lo),
-					.hi = min_u32(fabric->spine_start[last + 1], work->hi)};
+					.lo = max_u32(fabric->spine_start[first], work->scope.lo),
+					.hi = min_u32(fabric->spine_start[last + 1], work->scope.hi)};
 		if (chain->lo < chain->hi && item_spine(work, chain->lo) == first &&
 		    item_spine(work, chain->hi - 1) == last)
 			return true;
@@ -593,10 +599,10 @@ static bool chains_hold(struct place_work *work, void *context)
 		if (chain_holds(work, &chain))
 			return true;
 	/* `distributed` may fit into one leaf after all, and one that stays inside a leaf crosses no link. */
-	for (uint32_t item = work->lo; chains->shortest == 1 && item < min_u32(work->hi, work->fabric->leaf_count);
-	     item++)
-		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
-		    item_pin(work, item) == work->pins)
+	for (uint32_t item = work->scope.lo;
+	     chains->shortest == 1 && item < min_u32(work->scope.hi, work->fabric->leaf_count); item++)
+		if (item_slow(work, item) && item_most(work, item) >= work->gang.missing &&
+		    item_pin(work, item) == work->gang.pins)
 			return true;
 	return false;
 }
@@ -604,9 +610,9 @@ static bool chains_hold(struct place_work *work, void *context)
 /* A gang that stays inside a leaf crosses no link, however slow. */
 static void see_slow_items(struct place_work *work)
 {
-	for (uint32_t item = work->lo; item < work->hi && !work->stop; item++) {
-		if (item_slow(work, item) && item_most(work, item) >= work->missing &&
-		    item_pin(work, item) == work->pins)
+	for (uint32_t item = work->scope.lo; item < work->scope.hi && !work->candidates.stop; item++) {
+		if (item_slow(work, item) && item_most(work, item) >= work->gang.missing &&
+		    item_pin(work, item) == work->gang.pins)
 			place_see_single(work, item);
 	}
 }
@@ -615,7 +621,7 @@ static void see_slow_items(struct place_work *work)
 static bool chain_alike(const struct place_work *work, const struct chain *chain, const struct chain *other)
 {
 	const struct fabric *fabric = work->fabric;
-	if (!work->alike || chain->last - chain->first != other->last - other->first ||
+	if (!work->scope.alike || chain->last - chain->first != other->last - other->first ||
 	    chain->lo != fabric->spine_start[chain->first] || chain->hi != fabric->spine_start[chain->last + 1])
 		return false;
 	for (uint32_t i = 0; i <= chain->last - chain->first; i++)
@@ -637,18 +643,18 @@ static bool span_spines(struct place_work *work)
 	uint64_t most = UINT64_MAX;
 	struct chain chain = no_chain(chains.shortest), untouched = {.first = 1};
 	uint32_t alike = 0;
-	while (!work->stop && next_chain(work, chains.shortest, longest, &chain)) {
+	while (!work->candidates.stop && next_chain(work, chains.shortest, longest, &chain)) {
 		if (untouched.first <= untouched.last && chain_alike(work, &chain, &untouched)) {
-			work->stop = work->seen + alike > FROND_CANDIDATES;
-			work->seen = min_u32(work->seen + alike, FROND_CANDIDATES);
+			work->candidates.stop = work->candidates.seen + alike > FROND_CANDIDATES;
+			work->candidates.seen = min_u32(work->candidates.seen + alike, FROND_CANDIDATES);
 			continue;
 		}
-		uint32_t before = work->seen;
+		uint32_t before = work->candidates.seen;
 		uint64_t cost = most;
 		if (chain_holds(work, &chain))
 			place_table(work, chain.lo, chain.hi, true, spreads, &most);
 		if (chain_alike(work, &chain, &chain)) {
-			alike = cost == most ? work->seen - before : work->seen;
+			alike = cost == most ? work->candidates.seen - before : work->candidates.seen;
 			untouched = chain;
 		}
 	}
@@ -660,7 +666,7 @@ static bool span_spines(struct place_work *work)
 bool place_span(struct place_work *work)
 {
 	place_measure(work, FROND_GPUS_MAX, false);
-	work->per_leaf = UINT32_MAX;
+	work->scope.per_leaf = UINT32_MAX;
 	switch (work->answer->plan.rule) {
 	case FROND_RULE_SINGLE_NODE:
 		return span_node(work);
@@ -681,38 +687,38 @@ static bool everywhere_holds(struct place_work *work, void *context)
 {
 	(void)context;
 	uint64_t members = 0, pinned = 0;
-	for (uint32_t item = work->lo; item < work->hi; item++) {
+	for (uint32_t item = work->scope.lo; item < work->scope.hi; item++) {
 		if (item_slow(work, item)) { /* of use to a gang that stays inside it */
-			if (item_most(work, item) >= work->missing && item_pin(work, item) == work->pins)
+			if (item_most(work, item) >= work->gang.missing && item_pin(work, item) == work->gang.pins)
 				return true;
 			continue;
 		}
 		members += item_most(work, item);
 		pinned += item_pin(work, item);
 	}
-	return members >= work->missing && pinned == work->pins;
+	return members >= work->gang.missing && pinned == work->gang.pins;
 }
 
 /* No rule: 3.4 alone. One item that holds all is best for two strategies and crosses no leaf link, so slow ones count. */
 bool place_relaxed(struct place_work *work)
 {
 	place_measure(work, FROND_GPUS_MAX, false);
-	work->per_leaf = UINT32_MAX;
-	if (work->total == 1)
+	work->scope.per_leaf = UINT32_MAX;
+	if (work->gang.total == 1)
 		return span_node(work); /* every strategy asks the same; place_order goes by the same order */
 	if (work->ask->strategy != STRATEGY_DISTRIBUTED) {
 		if (span_runs(work, 1, true))
 			return true;
 		forget(work);
 		uint64_t most = UINT64_MAX;
-		place_table(work, work->lo, work->hi, false, false, &most);
+		place_table(work, work->scope.lo, work->scope.hi, false, false, &most);
 		return settle(work);
 	}
 	forget(work);
 	if (!spread(work, everywhere_holds, NULL))
 		return false;
 	uint64_t most = UINT64_MAX;
-	place_table(work, work->lo, work->hi, false, true, &most);
+	place_table(work, work->scope.lo, work->scope.hi, false, true, &most);
 	see_slow_items(work);
 	return settle(work);
 }

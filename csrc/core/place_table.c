@@ -105,7 +105,7 @@ static void compute_row(const struct table *table, uint32_t i, const uint64_t *n
 	const uint64_t *used = next + (uint64_t)pass(table, i, RUN_OPEN) * table->width;
 	uint32_t possible = 0;
 	if (table->nodes)
-		place_nodes_upto(work, item, min_u32(most, work->missing), work->member_list);
+		place_nodes_upto(work, item, min_u32(most, work->gang.missing), work->member_list);
 	while (possible < table->width && used[possible] == IMPOSSIBLE)
 		possible++;
 	for (uint32_t state = 0; state < STATES; state++) {
@@ -308,18 +308,18 @@ static void walk_on(struct walk *walk)
 {
 	struct table *table = walk->table;
 	struct place_work *work = table->work;
-	uint32_t i = 0, rest = work->missing;
+	uint32_t i = 0, rest = work->gang.missing;
 	enum state state = SPINE_UNUSED;
 	uint64_t cost = 0;
 	struct gain gain = GAIN_NONE;
 	bool down = true;
-	work->depth = 0;
-	while (!work->stop) {
+	work->candidates.depth = 0;
+	while (!work->candidates.stop) {
 		struct frame frame;
 		if (!down) { /* fewer members for the last item, or none */
-			if (work->depth == 0)
+			if (work->candidates.depth == 0)
 				return;
-			frame = work->frames[--work->depth];
+			frame = work->candidates.frames[--work->candidates.depth];
 			uint32_t count = frame.count > frame.least ? next_count(walk, &frame, frame.count - 1, true)
 								   : UINT32_MAX;
 			if (count == UINT32_MAX) {
@@ -359,7 +359,7 @@ static void walk_on(struct walk *walk)
 			}
 			note_others(walk, &frame);
 		}
-		work->frames[work->depth++] = frame;
+		work->candidates.frames[work->candidates.depth++] = frame;
 		gain = frame.before;
 		place_gain(work, frame.at, frame.count, &gain);
 		cost = frame.cost + use_cost(table, frame.state) +
@@ -386,13 +386,13 @@ static uint32_t drop_small_spines(struct place_work *work, uint32_t count)
 		work->scratch.sum[groups++] = UINT64_MAX - sum;
 	}
 	sort_u64(work->scratch.sum, groups);
-	while (needed < groups && held < work->missing) {
+	while (needed < groups && held < work->gang.missing) {
 		last = UINT64_MAX - work->scratch.sum[needed++];
 		held += last;
 	}
-	if (held < work->missing)
-		return count;                  /* it does not fit; the table says so */
-	uint64_t spare = held - work->missing; /* what the smallest of them may be short of */
+	if (held < work->gang.missing)
+		return count;                       /* it does not fit; the table says so */
+	uint64_t spare = held - work->gang.missing; /* what the smallest of them may be short of */
 	for (uint32_t i = 0; i < count;) {
 		uint32_t spine = item_spine(work, work->scratch.list[i]), first = i;
 		uint64_t sum = 0;
@@ -410,7 +410,7 @@ void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, 
 			      .chain = chain,
 			      .free = free,
 			      .nodes = !free && place_shares(work),
-			      .width = work->missing + 1};
+			      .width = work->gang.missing + 1};
 	uint64_t members = 0, pinned = 0;
 	for (uint32_t item = lo; item < hi; item++)
 		if (item_usable(work, item) && (item_most(work, item) > 0 || item_pin(work, item) > 0)) {
@@ -418,13 +418,13 @@ void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, 
 			members += item_most(work, item);
 			pinned += item_pin(work, item);
 		}
-	if (members < work->missing || pinned != work->pins || table.count == 0)
+	if (members < work->gang.missing || pinned != work->gang.pins || table.count == 0)
 		return;
-	if (!chain && !free && work->pins == 0)
+	if (!chain && !free && work->gang.pins == 0)
 		table.count = drop_small_spines(work, table.count);
 
 	struct walk walk = {.table = &table, .last_pin = FROND_NONE};
-	for (uint32_t i = 0; work->pins > 0 && i < table.count; i++)
+	for (uint32_t i = 0; work->gang.pins > 0 && i < table.count; i++)
 		walk.last_pin = item_pin(work, work->scratch.list[i]) > 0 ? i : walk.last_pin;
 	if (free && !chain) {
 		work->scratch.sum[table.count] = 0;
@@ -433,13 +433,13 @@ void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, 
 	} else {
 		plan_rows(&table);
 	}
-	walk.cost = least(&table, 0, SPINE_UNUSED, work->missing);
+	walk.cost = least(&table, 0, SPINE_UNUSED, work->gang.missing);
 	if (walk.cost == IMPOSSIBLE || walk.cost > *most)
 		return;
 	if (walk.cost < *most) {
 		*most = walk.cost;
-		work->best.found = false;
-		work->seen = 0;
+		work->candidates.best.found = false;
+		work->candidates.seen = 0;
 	}
 	walk_on(&walk);
 }

@@ -45,7 +45,7 @@ struct pick { /* members for an item */
 struct best {
 	bool found;
 	struct gain gain;
-	uint32_t picks; /* entries in work->picks, ascending items */
+	uint32_t picks; /* entries in work->candidates.picks, ascending items */
 	uint32_t per_node;
 };
 
@@ -66,22 +66,15 @@ struct spine_view {                        /* what a spine could hold by capacit
 	bool spare_leaf;                   /* a leaf holds the gang without using each of its nodes */
 };
 
-struct place_work {
-	const struct fabric *fabric;
-	const struct ledger *ledger;
-	const struct node *nodes;
-	struct gpuset *const *sets;
-	const struct ask *ask;
-	struct answer *answer;
-
-	/* the gang */
+struct gang_asked {       /* the members of the gang in hand, counted */
 	uint32_t size;    /* GPUs of a member; 0: sizes differ */
 	uint32_t total;   /* members with GPUs */
 	uint32_t missing; /* of them, to be placed */
 	uint32_t pins;    /* of them, pinned */
 	uint64_t want;    /* GPUs that place_mixed.c is looking for */
+};
 
-	/* how nodes and leaves are measured; place_measure() after a change */
+struct scope { /* which nodes are in question, and how they and leaves are measured; place_measure() after a change */
 	bool counted;          /* the sums of a leaf say how many members it takes */
 	uint32_t counted_gpus; /* most GPUs of a node that members take: more than its size need not be looked for */
 	bool constrained;      /* some sets of free GPUs are not allowed */
@@ -96,19 +89,9 @@ struct place_work {
 	uint32_t lo, hi;       /* items that may be used now: all, or the preferred domain */
 	uint32_t from, end;    /* positions that may be used now */
 	uint32_t measure;      /* number of the present measure */
+};
 
-	/* by position; zero outside a plan */
-	uint16_t *pin;   /* members already there */
-	uint16_t *take;  /* members that the plan puts there */
-	uint16_t *taken; /* GPUs handed out there so far, or tried */
-
-	uint32_t items;
-	/* by leaf: a node without one is an item that is its own sum */
-	uint32_t *hold; /* members that it takes; valid when stamp[leaf] == measure */
-	uint32_t *stamp;
-	uint16_t *leaf_pin; /* pinned members; zero outside a plan */
-
-	/* candidates */
+struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	struct best best;
 	struct pick *picks;
 	struct frame *frames;
@@ -123,6 +106,31 @@ struct place_work {
 	uint32_t near_end;    /* behind the last hopeless spine */
 	uint32_t *alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet */
 	uint16_t *fill;       /* by node of a leaf: take[], of another count */
+};
+
+struct place_work {
+	const struct fabric *fabric;
+	const struct ledger *ledger;
+	const struct node *nodes;
+	struct gpuset *const *sets;
+	const struct ask *ask;
+	struct answer *answer;
+
+	struct gang_asked gang;
+	struct scope scope;
+	struct candidates candidates;
+	struct budget budget; /* of the call: place_budget() */
+
+	/* by position; zero outside a plan */
+	uint16_t *pin;   /* members already there */
+	uint16_t *take;  /* members that the plan puts there */
+	uint16_t *taken; /* GPUs handed out there so far, or tried */
+
+	uint32_t items;
+	/* by leaf: a node without one is an item that is its own sum */
+	uint32_t *hold; /* members that it takes; valid when stamp[leaf] == measure */
+	uint32_t *stamp;
+	uint16_t *leaf_pin; /* pinned members; zero outside a plan */
 
 	/* One stretch of memory for what is used one after the other; nothing stays in it from one use to the next. */
 	struct scratch {
@@ -148,6 +156,13 @@ struct place_work {
 	uint32_t chosen_topology, chosen_free, chosen_mask;
 	uint64_t chosen_ring;
 };
+
+/* ---- place.c: the frame of every plan --------------------------------------------------------------------------------- */
+
+/* Decides which node each member gets: member_pos[], answer. */
+void place_begin(struct place_work *work, const struct ask *ask, struct answer *answer);
+/* Counts what the placement uses, and leaves the scratch as place_begin() expects it. */
+void place_end(struct place_work *work);
 
 /* ---- place_leaf.c: what a node and an item can take ---------------------------------------------------------------- */
 
@@ -273,12 +288,12 @@ static inline uint64_t place_leaf_score(struct place_work *work, uint32_t free, 
 /* What the sums of a leaf say that it takes. */
 static inline uint32_t leaf_hold(const struct place_work *work, const struct leaf_sum *leaf)
 {
-	if (work->one_node) {
-		uint64_t gpus = (uint64_t)work->missing * work->size;
-		return gpus <= FROND_GPUS_MAX && leaf->at_least[gpus] > 0 ? work->missing : 0;
+	if (work->scope.one_node) {
+		uint64_t gpus = (uint64_t)work->gang.missing * work->gang.size;
+		return gpus <= FROND_GPUS_MAX && leaf->at_least[gpus] > 0 ? work->gang.missing : 0;
 	}
-	uint32_t members = leaf->at_least[work->size];
-	for (uint32_t gpus = 2 * work->size; gpus <= work->counted_gpus; gpus += work->size)
+	uint32_t members = leaf->at_least[work->gang.size];
+	for (uint32_t gpus = 2 * work->gang.size; gpus <= work->scope.counted_gpus; gpus += work->gang.size)
 		members += leaf->at_least[gpus];
 	return members;
 }
@@ -287,10 +302,10 @@ static inline uint32_t leaf_hold(const struct place_work *work, const struct lea
 static inline uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members)
 {
 	const struct fabric *fabric = work->fabric;
-	if (!work->counted || item >= fabric->leaf_count || fabric->leaf_kind[item] == FROND_NONE ||
+	if (!work->scope.counted || item >= fabric->leaf_count || fabric->leaf_kind[item] == FROND_NONE ||
 	    work->ask->bandwidth_gbps > fabric->leaf_slowest[item])
 		return place_cap_by_nodes(work, item, nodes, node_members);
-	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) / work->size; /* every node is like the first */
+	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) / work->gang.size; /* every node is like the first */
 	*nodes = each > 0 ? leaf_nodes(fabric, item) : 0;
 	*node_members = *nodes > 0 ? each : 0;
 	return *nodes * each;
@@ -300,14 +315,14 @@ static inline uint32_t place_cap(const struct place_work *work, uint32_t item, u
 static inline bool place_hopeless(const struct place_work *work, uint32_t spine)
 {
 	const struct spine_sum *sum = &work->fabric->spine[spine];
-	if (work->one_node) {
-		uint64_t gpus = (uint64_t)work->missing * work->size;
+	if (work->scope.one_node) {
+		uint64_t gpus = (uint64_t)work->gang.missing * work->gang.size;
 		return gpus > FROND_GPUS_MAX || sum->at_least[gpus] == 0;
 	}
-	uint64_t members = sum->at_least[work->size];
-	for (uint32_t gpus = 2 * work->size; gpus <= work->counted_gpus; gpus += work->size)
+	uint64_t members = sum->at_least[work->gang.size];
+	for (uint32_t gpus = 2 * work->gang.size; gpus <= work->scope.counted_gpus; gpus += work->gang.size)
 		members += sum->at_least[gpus];
-	return members < work->missing;
+	return members < work->gang.missing;
 }
 
 static inline uint32_t item_pin(const struct place_work *work, uint32_t item)
@@ -319,7 +334,7 @@ static inline uint32_t item_pin(const struct place_work *work, uint32_t item)
 static inline uint32_t item_most(struct place_work *work, uint32_t item)
 {
 	uint32_t pinned = item_pin(work, item);
-	return min_u32(place_hold(work, item), work->per_leaf > pinned ? work->per_leaf - pinned : 0);
+	return min_u32(place_hold(work, item), work->scope.per_leaf > pinned ? work->scope.per_leaf - pinned : 0);
 }
 
 /* An item that a gang over several items may use. */
@@ -331,20 +346,20 @@ static inline bool item_usable(struct place_work *work, uint32_t item)
 /* Nodes may take more than one member: fewest nodes is a question. */
 static inline bool place_shares(const struct place_work *work)
 {
-	return work->ask->strategy == STRATEGY_CONSOLIDATED && !work->answer->whole_nodes && !work->one_node;
+	return work->ask->strategy == STRATEGY_CONSOLIDATED && !work->answer->whole_nodes && !work->scope.one_node;
 }
 
 static inline bool place_in_domain(const struct place_work *work, uint32_t position)
 {
 	uint32_t domain = work->fabric->domain_of[position];
-	return (work->domain == FROND_NONE || work->domain == domain) &&
-	       (work->preferred == FROND_NONE || work->preferred == domain);
+	return (work->scope.domain == FROND_NONE || work->scope.domain == domain) &&
+	       (work->scope.preferred == FROND_NONE || work->scope.preferred == domain);
 }
 
 /* Is every pinned member inside the NVLink domain in question? */
 static inline bool place_pins_in_domain(const struct place_work *work)
 {
-	for (uint32_t i = 0; work->pins > 0 && i < work->ask->count; i++) {
+	for (uint32_t i = 0; work->gang.pins > 0 && i < work->ask->count; i++) {
 		const struct frond_member *member = &work->ask->members[i];
 		if (member->gpus > 0 && member->pinned_slot != FROND_NONE &&
 		    !place_in_domain(work, work->fabric->position[member->pinned_slot]))
@@ -358,31 +373,31 @@ static inline bool place_pins_in_domain(const struct place_work *work)
 static inline void place_alike_forget(struct place_work *work)
 {
 	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++)
-		work->alike_seen[spine] = 0;
+		work->candidates.alike_seen[spine] = 0;
 }
 
 static inline bool place_untouched(const struct place_work *work, uint32_t spine)
 {
-	return work->alike && work->fabric->spine[spine].touched == 0;
+	return work->scope.alike && work->fabric->spine[spine].touched == 0;
 }
 
 /* Candidates of a later one lose to those of the first by position: they are counted and not looked at. */
 static inline bool place_alike_seen(struct place_work *work, uint32_t spine, bool counting)
 {
-	uint32_t before = work->alike_seen[work->fabric->spine[spine].shape];
+	uint32_t before = work->candidates.alike_seen[work->fabric->spine[spine].shape];
 	if (!place_untouched(work, spine) || before == 0)
 		return false;
 	if (counting) {
-		work->stop = work->seen + (before - 1) > FROND_CANDIDATES;
-		work->seen = min_u32(work->seen + (before - 1), FROND_CANDIDATES);
+		work->candidates.stop = work->candidates.seen + (before - 1) > FROND_CANDIDATES;
+		work->candidates.seen = min_u32(work->candidates.seen + (before - 1), FROND_CANDIDATES);
 	}
 	return true;
 }
 
 static inline void place_alike_remember(struct place_work *work, uint32_t spine, uint32_t candidates)
 {
-	if (place_untouched(work, spine) && !work->stop)
-		work->alike_seen[work->fabric->spine[spine].shape] = candidates + 1;
+	if (place_untouched(work, spine) && !work->candidates.stop)
+		work->candidates.alike_seen[work->fabric->spine[spine].shape] = candidates + 1;
 }
 
 #endif

@@ -746,6 +746,7 @@ int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, con
 	struct terms terms = gang_terms(&core->gangs.gangs[gang]); /* a what-if may end the gang */
 	struct view view = {.work = work, .core = core, .fabric = &core->fabric};
 	*out = (struct frond_moves){.outcome = FROND_PLACED};
+	budget_begin(place_budget(core->work), core->fabric.node_count);
 	int32_t code = roster_fill(&work->roster, core, gang);
 	if (code != FROND_OK)
 		return code;

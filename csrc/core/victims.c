@@ -850,6 +850,7 @@ int32_t victims(struct victims_work *work, struct core *core, const struct ask *
 	struct hunt hunt = {
 		.work = work, .core = core, .fabric = &core->fabric, .places = places, .priority = priority};
 	*out = (struct frond_victims){0};
+	budget_begin(place_budget(core->work), core->fabric.node_count);
 	if (!undo_room(&core->undo, 8))
 		return FROND_LIMIT;
 	begin(&hunt, ask);

@@ -182,9 +182,10 @@ struct frond_left { /* by slot, an array of limits.nodes entries: what a node ha
 
 enum frond_outcome {
 	FROND_PLACED = 1,
-	FROND_WAITS = 2,   /* would fit another day */
-	FROND_NEVER = 3,   /* capacity does not suffice: never fits */
-	FROND_REFUSED = 4, /* what was asked is wrong or contradicts itself */
+	FROND_WAITS = 2,     /* would fit another day */
+	FROND_NEVER = 3,     /* capacity does not suffice: never fits */
+	FROND_REFUSED = 4,   /* what was asked is wrong or contradicts itself */
+	FROND_UNDECIDED = 5, /* the bound on a call's work was reached before an answer was found: it may fit */
 };
 
 enum frond_rule {
@@ -202,7 +203,7 @@ enum frond_plan_flag {
 	FROND_PLAN_SHAPELESS = 2,      /* capacity suffices but never in the rule's shape: treated as Preferred */
 	FROND_PLAN_UNKNOWN_DOMAIN = 4, /* preferred-domain names nothing in the fabric */
 	FROND_PLAN_NO_TOPOLOGY = 8,    /* the cluster has no leaves: treated as Ignore */
-	FROND_PLAN_BOUNDED = 16,       /* more than FROND_CANDIDATES were equal; the first ones were compared */
+	FROND_PLAN_BOUNDED = 16,       /* a bound cut the search: a better answer may exist */
 };
 
 struct frond_plan {
@@ -274,7 +275,7 @@ struct frond_stats {
 	uint32_t gpus, gpus_unhealthy, gpus_reserved, gpus_bound, gpus_by_count, gpus_free;
 	uint32_t pods, gangs;
 	uint64_t plans, placed, waiting, refused, relaxed;
-	uint64_t bounded;   /* plans for which more than FROND_CANDIDATES were equal */
+	uint64_t bounded;   /* plans that a bound has cut */
 	uint64_t steps;     /* candidates compared */
 	uint64_t expired;   /* gangs whose reservation tick() gave back */
 	uint64_t conflicts; /* bound pods that claimed a GPU which had an owner: kept by count */

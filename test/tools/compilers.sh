@@ -18,7 +18,7 @@ build() {
 	local name
 	for name in "${builds[@]}"; do
 		"${name%-*}" -std=c11 "-${name#*-}" -Icsrc/include -Icsrc -D_POSIX_C_SOURCE=200809L \
-			csrc/core/*.c csrc/text/*.c csrc/sim/*.c -o "$out/bin/$name" -lcjson -lyaml || return
+			csrc/core/*.c csrc/text/*.c csrc/engine/*.c csrc/sim/*.c -o "$out/bin/$name" -lcjson -lyaml || return
 	done
 	gcc -std=c11 -O1 -D_POSIX_C_SOURCE=200809L test/property/oracle.c -o "$out/bin/oracle" -lcjson -lyaml
 }

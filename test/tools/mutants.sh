@@ -36,7 +36,7 @@ build() {
 	mkdir -p "$tree/test" "$out/bin" "$out/lib"
 	cp -r csrc shim "$tree/" && cp -r test/unit test/property test/sim "$tree/test/" && cd "$tree" || return
 	gcc -std=c11 -O1 -o "$out/bin/mutate" "$home/test/tools/mutate.c" || return
-	for source in csrc/core/*.c csrc/text/*.c; do
+	for source in csrc/core/*.c csrc/text/*.c csrc/engine/*.c; do
 		gcc "${flags[@]}" -c "$source" -o "$out/lib/$(basename "$source" .c).o" || return
 	done
 	gcc -shared -o "$out/lib/libmutant.so" "$out"/lib/*.o -lcjson -lyaml || return

@@ -12,7 +12,7 @@ for file in lingjun/topo.csv openb/openb_node_list_gpu_node.csv openb/openb_pod_
 	fi
 done
 
-objects=$(printf 'build/rel/%s\n' csrc/core/*.c csrc/text/*.c test/data/*.c | sed 's/\.c$/.o/')
+objects=$(printf 'build/rel/%s\n' csrc/core/*.c csrc/text/*.c csrc/engine/*.c test/data/*.c | sed 's/\.c$/.o/')
 traces=build/rel/test/data/traces
 # shellcheck disable=SC2086 # one word per object
 make --no-print-directory $objects >/dev/null || exit 1 # 2 is for missing data

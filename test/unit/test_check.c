@@ -4,7 +4,7 @@
  * structs is noticed, with a sentence; put back, it passes again.
  */
 #include "cluster.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c;
 static struct core *core;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_put(): tuning of a living engine. The grammar itself is that of args, see test_args.c. */
 #include "cluster.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 #define LINE "spine:1 leaf:4 node:4 gpu:8"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The levels below the leaf and above the spine: NVLink domains and cores, from labels to plans. */
 #include "cluster.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c;
 static const struct fabric *fabric;

@@ -2,7 +2,7 @@
 /* What the leaves and spines say of their nodes: after every kind of change it is what counting them again gives. */
 #include "cluster.h"
 #include "dice.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c;
 static const struct fabric *fabric;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Through the ABI: a gang is what reserve() books, permit() lets through, confirm() and pod_put() bind. */
 #include "cluster.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c;
 

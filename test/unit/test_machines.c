@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a model, a product name or a report to the link table of a node (spec 3.7). */
 #include "cluster.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c;
 

@@ -2,7 +2,7 @@
 /* What an engine reserves, what it has room for, and that answers do not depend on how much scratch there is. */
 #include "cluster.h"
 #include "dice.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c, *other;
 

@@ -9,7 +9,7 @@
  */
 #include "cluster.h"
 #include "dice.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 enum { NODES = 24, PODS = 80, GANGS = 10, LEDGER = 64, MEMBERS = 5, DEPTH = 3, EPISODE = 500, NOBODY = -1 };
 enum { FREE, RESERVED, BOUND };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/names.h"
+#include "engine/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

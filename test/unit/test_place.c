@@ -2,7 +2,7 @@
 /* What narrows a plan: caps per leaf, pinned members, members without GPUs or of several sizes, room, limits. */
 #include "cluster.h"
 #include "dice.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels and fabric file → the ordered tree, seen as "spine[leaf(node node) leaf()] none(node)". */
 #include "cluster.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c;
 

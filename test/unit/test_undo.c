@@ -2,7 +2,7 @@
 /* What-if: whatever is booked, permitted, bound and given back in between, undo() leaves the state as it was. */
 #include "cluster.h"
 #include "dice.h"
-#include "text/engine.h"
+#include "engine/engine.h"
 
 static struct cluster *c;
 

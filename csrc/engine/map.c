@@ -3,7 +3,7 @@
  * map.c - the cluster as a picture: a line per leaf, a cell per GPU, a letter per gang. First version: plain text that
  * a terminal of 100 columns shows; the owners are listed below.
  */
-#include "text/engine.h"
+#include "engine/engine.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/machines.h"
+#include "engine/machines.h"
 
 /* Product names that GPU feature discovery puts into nvidia.com/gpu.product (and AMD's labeller into its own), by how
  * they begin. Only boards whose links are always the same: others would be a guess. */

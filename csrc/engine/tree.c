@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/tree.h"
+#include "engine/tree.h"
 
 #include "core/sort.h"
 #include "text/words.h"

@@ -4,11 +4,11 @@
  * mostly say the same, so every such saying is kept once, with the names that it holds, and a node has its number.
  * Knows nothing of what forms a tree.
  */
-#ifndef FROND_TEXT_STANDING_H
-#define FROND_TEXT_STANDING_H
+#ifndef FROND_ENGINE_STANDING_H
+#define FROND_ENGINE_STANDING_H
 
 #include "core/fabric.h"
-#include "text/names.h"
+#include "engine/names.h"
 
 enum level { LEVEL_DOMAIN, LEVEL_LEAF, LEVEL_SPINE, LEVEL_CORE, LEVELS };
 

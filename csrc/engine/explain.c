@@ -2,7 +2,7 @@
 /*
  * explain.c - one sentence per outcome, with numbers: what is needed, the best that there is, what stands in the way.
  */
-#include "text/engine.h"
+#include "engine/engine.h"
 
 #include <inttypes.h>
 
@@ -177,7 +177,9 @@ static void say_placed(const struct answer *answer, struct out *out)
 		out_printf(out, "; the fabric could never meet it");
 	if (plan->flags & FROND_PLAN_NO_TOPOLOGY)
 		out_printf(out, "; the cluster has no topology");
-	if (plan->flags & FROND_PLAN_BOUNDED)
+	if (answer->cut)
+		out_printf(out, "; the bound on a plan's work was reached: a better place may exist");
+	else if (plan->flags & FROND_PLAN_BOUNDED)
 		out_printf(out, "; the first %u of more equal placements were compared", FROND_CANDIDATES);
 }
 
@@ -197,6 +199,11 @@ void explain(const struct frond_engine *engine, const struct answer *answer, str
 		out_printf(out, "latency-sensitive asks for one leaf at most, but ");
 		say_need(answer, out);
 		out_printf(out, " never fit in one leaf");
+		break;
+	case FROND_UNDECIDED:
+		out_printf(out, "for ");
+		say_need(answer, out);
+		out_printf(out, " no place was found within the bound on a plan's work; it may fit");
 		break;
 	}
 	if (answer->plan.flags & FROND_PLAN_UNKNOWN_DOMAIN)

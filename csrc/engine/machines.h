@@ -4,8 +4,8 @@
  * of spec 3.7, or a product name as GPU feature discovery writes it; whatever is unknown has no links and two NUMA nodes. A node with fewer
  * GPUs than its model has the first ones.
  */
-#ifndef FROND_TEXT_MACHINES_H
-#define FROND_TEXT_MACHINES_H
+#ifndef FROND_ENGINE_MACHINES_H
+#define FROND_ENGINE_MACHINES_H
 
 #include "core/core.h"
 #include "text/models.h"

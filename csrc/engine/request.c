@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/request.h"
+#include "engine/request.h"
 
 #include "text/claim.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/names.h"
+#include "engine/names.h"
 
 #define RECORD  ((uint32_t)sizeof(uint16_t)) /* in front of each text: its length, so that the pool can be walked */
 #define ID_BITS 18u /* of a cell; the others are of the hash: another one is another name, without a look at the text */

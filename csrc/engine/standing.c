@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/standing.h"
+#include "engine/standing.h"
 
 _Static_assert(sizeof(uint16_t) * LEVELS == sizeof(uint64_t), "the names of a saying are hashed as one number");
 

@@ -4,8 +4,8 @@
  * The text is in a pool of bytes that several tables may share, each with ids of its own; when it is full, live names move
  * together inside it. Ids do not change.
  */
-#ifndef FROND_TEXT_NAMES_H
-#define FROND_TEXT_NAMES_H
+#ifndef FROND_ENGINE_NAMES_H
+#define FROND_ENGINE_NAMES_H
 
 #include "core/base.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - the engine behind the ABI: the core, and the words around it. Private to csrc/text.
+ * engine.h - the engine behind the ABI: the core, and the words around it. Private to csrc/engine.
  */
-#ifndef FROND_TEXT_ENGINE_H
-#define FROND_TEXT_ENGINE_H
+#ifndef FROND_ENGINE_H
+#define FROND_ENGINE_H
 
 #include "core/core.h"
 #include "core/defrag.h"
 #include "core/recover.h"
 #include "core/victims.h"
 #include "text/args.h"
-#include "text/machines.h"
-#include "text/tree.h"
+#include "engine/machines.h"
+#include "engine/tree.h"
 
 struct level_key { /* of the label that says where a node stands at this level */
 	const char *label;
@@ -54,10 +54,10 @@ static inline struct name_text engine_node_name(const struct frond_engine *engin
 	return (struct name_text){(int)len, text};
 }
 
-/* text/explain.c: one sentence for the answer that the core gave last. */
+/* explain.c: one sentence for the answer that the core gave last. */
 void explain(const struct frond_engine *engine, const struct answer *answer, struct out *out);
 
-/* text/map.c: spines, leaves, nodes and GPUs as a picture. */
+/* map.c: spines, leaves, nodes and GPUs as a picture. */
 void map_draw(const struct frond_engine *engine, bool color, struct out *out);
 
 const char *rule_text(uint32_t rule);

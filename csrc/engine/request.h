@@ -2,10 +2,10 @@
 /*
  * request.h - a request from the host, checked and read into integers for the core. Changes nothing.
  */
-#ifndef FROND_TEXT_REQUEST_H
-#define FROND_TEXT_REQUEST_H
+#ifndef FROND_ENGINE_REQUEST_H
+#define FROND_ENGINE_REQUEST_H
 
-#include "text/engine.h"
+#include "engine/engine.h"
 #include "text/wish.h"
 
 struct asked {

@@ -5,14 +5,14 @@
  * a tree (a leaf with two parents, a loop, a leaf without a spine) are named; those nodes stay schedulable, without a leaf.
  * Order: the file's, then natural order of names; nodes of one NVLink domain stand together.
  */
-#ifndef FROND_TEXT_TREE_H
-#define FROND_TEXT_TREE_H
+#ifndef FROND_ENGINE_TREE_H
+#define FROND_ENGINE_TREE_H
 
 #include "core/fabric.h"
 #include "core/node.h"
 #include "core/out.h"
 #include "text/fabricfile.h"
-#include "text/standing.h"
+#include "engine/standing.h"
 
 #define TREE_PROBLEMS_MAX 16u /* sentences; further ones are counted */
 

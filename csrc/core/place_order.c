@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_order.c - the nodes that one pod could take, in the order in which the planner would take them.
+ */
+#include "core/place_work.h"
+
+static bool is_outside(const struct place_work *work, uint32_t position) /* of the preferred domain */
+{
+	const struct ask *ask = work->ask;
+	bool inside = position >= ask->domain_first && position < ask->domain_end &&
+		      (ask->domain_nvlink == FROND_NONE || work->fabric->domain_of[position] == ask->domain_nvlink);
+	return ask->domain_first < ask->domain_end && !inside;
+}
+
+/* How much more of the node is expected to be of no use when the pod is there. Where there is a topology, what keeps leaves
+ * whole keeps nodes whole, and has its own steps. */
+static uint32_t waste_of(const struct place_work *work, uint32_t slot)
+{
+	const struct thrift *thrift = work->ask->thrift;
+	if (thrift == NULL || work->fabric->leaf_count > 0)
+		return 0;
+	return waste_growth(thrift, slot, node_free_count(&work->nodes[slot]), work->gang.size);
+}
+
+/* A node that a pod could take. In frames: at = item, index = position, count = outside the preferred domain, rest = waste. */
+static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t position)
+{
+	uint32_t slot = work->fabric->order[position];
+	struct frame offer = {.at = item, .index = position, .count = is_outside(work, position), .before = GAIN_NONE};
+	place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
+	place_node_gain(&work->nodes[slot], work->gang.size, &offer.before);
+	place_leaf_gain(work, item, 1, work->gang.size, &offer.before);
+	offer.rest = waste_of(work, slot);
+	return offer;
+}
+
+/* The next node of an item that a pod would take after `last` (NULL: the first): those of the preferred domain, then best
+ * bottleneck, fewest GPUs left over, lowest position, as inside a leaf. */
+static bool next_offer(struct place_work *work, uint32_t item, const struct frame *last, struct frame *out)
+{
+	uint64_t after = last == NULL ? 0 : last->cost, best = UINT64_MAX;
+	uint32_t found = FROND_NONE;
+	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+		if (place_node_now(work, at) == 0)
+			continue;
+		const struct node *node = &work->nodes[work->fabric->order[at]];
+		uint64_t link = UINT16_MAX - place_bottleneck(work, at), left = node_free_count(node) - work->gang.size;
+		uint64_t cost = 1 + ((uint64_t)is_outside(work, at) << 62 | link << 32 | left << 20 |
+				     (at - item_start(work, item)));
+		if (cost > after && cost < best) {
+			best = cost;
+			found = at;
+		}
+	}
+	if (found != FROND_NONE) {
+		*out = offer_of(work, item, found);
+		out->cost = best;
+	}
+	return best != UINT64_MAX;
+}
+
+/* Below zero: a pod would take a before b. */
+static int compare_offers(const struct place_work *work, const struct frame *a, const struct frame *b)
+{
+	if (a->count != b->count)
+		return a->count < b->count ? -1 : 1;
+	int order = place_compare_links(&a->before, &b->before);
+	if (order == 0)
+		order = (a->rest > b->rest) - (a->rest < b->rest);
+	if (order == 0)
+		order = place_compare(work, &a->before, &b->before);
+	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+/* A heap in frames[0 … count); on top the last offer, or the first. */
+static void sift_offers(struct place_work *work, uint32_t root, uint32_t count, bool first)
+{
+	struct frame *heap = work->candidates.frames, moved = heap[root];
+	int sign = first ? -1 : 1;
+	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+		if (child + 1 < count && sign * compare_offers(work, &heap[child + 1], &heap[child]) > 0)
+			child++;
+		if (sign * compare_offers(work, &moved, &heap[child]) >= 0)
+			break;
+		heap[root] = heap[child];
+		root = child;
+	}
+	heap[root] = moved;
+}
+
+/* The first offers of the PLACE_ORDERED best items, as a heap with the best on top; returns how many. No other item can have
+ * one of the first PLACE_ORDERED nodes. */
+static uint32_t best_items(struct place_work *work)
+{
+	uint32_t count = 0;
+	for (uint32_t item = 0; item < work->items; item++) {
+		struct frame offer;
+		if (place_hold(work, item) == 0 || !next_offer(work, item, NULL, &offer))
+			continue;
+		if (count < PLACE_ORDERED) {
+			work->candidates.frames[count++] = offer;
+			for (uint32_t root = count / 2; count == PLACE_ORDERED && root > 0; root--)
+				sift_offers(work, root - 1, count, false);
+		} else if (compare_offers(work, &offer, &work->candidates.frames[0]) < 0) {
+			work->candidates.frames[0] = offer;
+			sift_offers(work, 0, count, false);
+		}
+	}
+	for (uint32_t root = count / 2; root > 0; root--)
+		sift_offers(work, root - 1, count, true);
+	return count;
+}
+
+void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
+		 uint32_t slots)
+{
+	assert(ask->count == 1 && ask->members[0].gpus > 0 && ask->members[0].pinned_slot == FROND_NONE);
+	memset(position, 0xff, slots * sizeof *position);
+	place_begin(work, ask, answer);
+	place_end(work);
+	if (answer->plan.outcome != FROND_PLACED)
+		return;
+
+	place_measure(work, FROND_GPUS_MAX, true);
+	for (uint32_t item = 0; item < work->items; item++)
+		for (uint32_t at = item_start(work, item); place_hold(work, item) > 0 && at < item_end(work, item);
+		     at++)
+			if (place_node_now(work, at) > 0)
+				position[work->fabric->order[at]] = PLACE_ORDERED;
+	uint32_t count = best_items(work);
+	for (uint16_t rank = 0; rank < PLACE_ORDERED && count > 0; rank++) {
+		struct frame taken = work->candidates.frames[0];
+		position[work->fabric->order[taken.index]] = rank;
+		if (!next_offer(work, taken.at, &taken, &work->candidates.frames[0]))
+			work->candidates.frames[0] = work->candidates.frames[--count];
+		sift_offers(work, 0, count, true);
+	}
+}

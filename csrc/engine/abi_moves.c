@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * abi_moves.c - recover(), defrag() and victims(): who moves or goes, and the sentence.
+ */
+#include "engine/abi.h"
+
+#include <inttypes.h>
+
+/* ---- repair and room --------------------------------------------------------------------------------------------------------------- */
+
+/* What a gang that says nothing of it goes by. */
+static struct ask defaults_of(const struct frond_engine *engine)
+{
+	struct ask ask = {.only_slot = FROND_NONE,
+			  .domain_nvlink = FROND_NONE,
+			  .max_nodes_per_leaf = engine->tuning.max_nodes_per_leaf,
+			  .max_gpus_per_leaf = engine->tuning.max_gpus_per_leaf,
+			  .gpu = GPU_WISH_DEFAULT};
+	memcpy(ask.weight, engine->tuning.weight, sizeof ask.weight);
+	return ask;
+}
+
+/* "2 moves make room", "1 move makes room" */
+static int32_t tell_moves(int32_t code, const struct frond_moves *moves, const char *verb, const char *object,
+			  struct out *writer, uint32_t *len)
+{
+	if (code != FROND_OK)
+		return code;
+	if (moves->outcome != FROND_PLACED)
+		out_printf(writer, "no moves %s %s", verb, object);
+	else if (moves->count == 0)
+		out_printf(writer, "nothing has to move");
+	else
+		out_printf(writer, "%" PRIu32 " move%s %s%s %s%s; fewer than %" PRIu32 " are not possible",
+			   moves->count, moves->count == 1 ? "" : "s", verb, moves->count == 1 ? "s" : "", object,
+			   moves->flags & FROND_PLAN_RELAXED ? " with the rule relaxed" : "", moves->lower_bound);
+	return out_finish(writer, len);
+}
+
+int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
+		    struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text, uint32_t text_cap,
+		    uint32_t *len)
+{
+	struct out writer = {.text = text, .cap = text_cap};
+	*len = 0;
+	abi_build(engine);
+	uint32_t id = gangs_find(&engine->core.gangs, *gang);
+	if (id == FROND_NONE)
+		return abi_fail(FROND_UNKNOWN, "nobody of the gang holds anything", text, text_cap, len);
+	struct ask defaults = defaults_of(engine);
+	tree_find_hash(&engine->tree, &engine->core.fabric, gang_terms(&engine->core.gangs.gangs[id]).domain,
+		       &defaults.domain_first, &defaults.domain_end, &defaults.domain_nvlink);
+	int32_t code = recover(&engine->recover, &engine->core, id, &defaults, room, out, moves, cap);
+	return tell_moves(code, out, "repair", "the gang", &writer, len);
+}
+
+/* Reads a request for which others shall make room. FROND_OK with *refused: the sentence is in text. */
+static int32_t read_for_room(frond_engine *engine, const struct frond_request *request,
+			     const struct frond_member *members, const struct frond_pair *annotations, const char *in,
+			     uint32_t in_len, const struct frond_room *room, struct asked *asked, bool *refused,
+			     struct out *writer, struct complaint *complaint)
+{
+	abi_build(engine);
+	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, asked, refused, complaint);
+	if (code == FROND_OK && *refused)
+		out_printf(writer, "%s", complaint->text);
+	return code;
+}
+
+int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
+		   const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
+		   struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text, uint32_t text_cap,
+		   uint32_t *len)
+{
+	struct asked asked;
+	bool refused;
+	struct out writer = {.text = text, .cap = text_cap};
+	*len = 0;
+	struct complaint complaint;
+	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer,
+				     &complaint);
+	if (code != FROND_OK)
+		return abi_complain(&complaint, text, text_cap, len);
+	if (refused) {
+		*out = (struct frond_moves){.outcome = FROND_REFUSED};
+		return out_finish(&writer, len);
+	}
+	struct ask defaults = defaults_of(engine);
+	code = defrag(&engine->defrag, &engine->core, &asked.ask, &defaults, out, moves, cap);
+	return tell_moves(code, out, "make", "room", &writer, len);
+}
+
+int32_t abi_victims(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
+		    const struct frond_pair *annotations, const char *in, uint32_t in_len,
+		    const struct frond_room *room, struct frond_victims *out, struct frond_place *places,
+		    struct frond_key *pods, uint32_t cap, char *text, uint32_t text_cap, uint32_t *len)
+{
+	struct asked asked;
+	bool refused;
+	struct out writer = {.text = text, .cap = text_cap};
+	*len = 0;
+	struct complaint complaint;
+	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer,
+				     &complaint);
+	if (code != FROND_OK)
+		return abi_complain(&complaint, text, text_cap, len);
+	if (refused) {
+		*out = (struct frond_victims){.outcome = FROND_REFUSED};
+		return out_finish(&writer, len);
+	}
+	code = victims(&engine->victims, &engine->core, &asked.ask, request->priority, out, places, pods, cap);
+	if (code != FROND_OK)
+		return code;
+	if (out->outcome != FROND_PLACED)
+		out_printf(&writer, "even without every pod of lower priority than %" PRId32 " it does not fit",
+			   request->priority);
+	else if (out->count == 0)
+		out_printf(&writer, "it fits, nobody has to go");
+	else
+		out_printf(&writer,
+			   "%" PRIu32 " pod%s of %" PRIu32 " gang%s with %" PRIu32
+			   " GPUs have to go, of priority %" PRId32 " at most, %" PRIu32 " against a disruption budget",
+			   out->count, out->count == 1 ? "" : "s", out->gangs, out->gangs == 1 ? "" : "s", out->gpus,
+			   out->priority, out->budgets);
+	return out_finish(&writer, len);
+}
