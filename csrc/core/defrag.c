@@ -21,7 +21,7 @@ void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes
 	work->node_cap = nodes;
 	roster_layout(&work->roster, arena, pods);
 	work->places = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->places);
-	work->room = arena_raw(arena, nodes, sizeof *work->room);
+	work->room = arena_raw(arena, DEFRAG_MOVES, sizeof *work->room);
 	work->movers = arena_raw(arena, DEFRAG_MOVES, sizeof *work->movers);
 	work->best = arena_raw(arena, DEFRAG_MOVES, sizeof *work->best);
 	work->gangs = arena_raw(arena, DEFRAG_GANGS, sizeof *work->gangs);
@@ -164,7 +164,7 @@ static bool describe(struct dig *dig, uint32_t id, struct moved_gang *gang)
 	*gang = (struct moved_gang){.key = from->key, .id = id, .terms = gang_terms(from)};
 	if (roster_fill(roster, dig->core, id) != FROND_OK)
 		return false;
-	roster_ask(roster, &gang->terms, dig->defaults, NULL, &ask);
+	roster_ask(roster, &gang->terms, dig->defaults, NULL, 0, &ask);
 	gang->shape = (struct shape){.bandwidth_gbps = ask.bandwidth_gbps};
 	if (ask.mode == MODE_IGNORE || dig->fabric->leaf_count == 0 || !place_rule_of(dig->core->work, &ask, &answer) ||
 	    (answer.plan.flags & FROND_PLAN_SHAPELESS))
@@ -615,10 +615,18 @@ static bool muster(struct dig *dig, uint32_t gang)
 static void forbid_home(struct dig *dig, uint32_t gang)
 {
 	struct defrag_work *work = dig->work;
-	memset(work->room, 0xff, work->node_cap * sizeof *work->room);
-	for (uint32_t m = 0; m < work->count; m++)
-		if (work->movers[m].gang == gang)
-			work->room[work->movers[m].from].today = 0;
+	work->room_count = 0;
+	for (uint32_t m = 0; m < work->count; m++) {
+		uint32_t slot = work->movers[m].from, i = work->room_count;
+		if (work->movers[m].gang != gang)
+			continue;
+		while (i > 0 && work->room[i - 1].slot > slot)
+			i--;
+		if (i > 0 && work->room[i - 1].slot == slot)
+			continue;
+		memmove(&work->room[i + 1], &work->room[i], (work->room_count++ - i) * sizeof *work->room);
+		work->room[i] = (struct frond_room){.slot = slot, .ever = UINT16_MAX};
+	}
 }
 
 /* Takes the places of the plan over to the movers of the gang, and books them. */
@@ -667,7 +675,7 @@ static bool rehouse(struct dig *dig, uint32_t gang)
 		if (!muster(dig, gang))
 			return false;
 		forbid_home(dig, gang);
-		roster_ask(&work->roster, &moved->terms, dig->defaults, work->room, &ask);
+		roster_ask(&work->roster, &moved->terms, dig->defaults, work->room, work->room_count, &ask);
 		ask.mode = moved->shape.rule == FROND_RULE_NONE ? MODE_IGNORE : MODE_REQUIRED;
 		place_gang(dig->core->work, &ask, &answer, work->places);
 		if (answer.plan.outcome == FROND_PLACED)

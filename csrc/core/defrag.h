@@ -45,7 +45,8 @@ struct mover { /* a member of a gang, and where it goes */
 struct defrag_work {
 	struct roster roster;       /* of the gang in hand; its entries serve as positions too */
 	struct frond_place *places; /* of the asked gang, then of the gang in hand */
-	struct frond_room *room;    /* by slot, for the gang in hand */
+	struct frond_room *room;    /* exceptions for the gang in hand: DEFRAG_MOVES */
+	uint32_t room_count;
 	struct mover *movers, *best;
 	uint32_t count, best_count;
 	struct moved_gang *gangs;

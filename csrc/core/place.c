@@ -46,6 +46,9 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	work->hold = arena_raw(arena, leaves, sizeof *work->hold);
 	work->stamp = arena_take(arena, leaves, sizeof *work->stamp);
 	work->leaf_pin = arena_take(arena, leaves, sizeof *work->leaf_pin);
+	work->limit = arena_take(arena, nodes, sizeof *work->limit);
+	work->leaf_excepted = arena_take(arena, leaves, sizeof *work->leaf_excepted);
+	work->spine_excepted = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->spine_excepted);
 	work->candidates.fill = arena_raw(arena, min_u32(nodes, FROND_LEAF_NODES), sizeof *work->candidates.fill);
 	work->candidates.picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->candidates.picks);
 	work->candidates.frames =
@@ -81,7 +84,7 @@ static void count_members(struct place_work *work)
 	const struct ask *ask = work->ask;
 	bool mixed = false;
 	uint64_t gpus = 0;
-	work->gang.size = work->gang.total = work->gang.pins = 0;
+	work->gang.size = work->gang.total = work->gang.pins = work->gang.templates = 0;
 	for (uint32_t i = 0; i < ask->count; i++) {
 		const struct frond_member *member = &ask->members[i];
 		work->member_pos[i] = FROND_NONE;
@@ -91,6 +94,7 @@ static void count_members(struct place_work *work)
 		work->gang.size = member->gpus;
 		work->gang.total++;
 		work->gang.pins += member->pinned_slot != FROND_NONE;
+		work->gang.templates = max_u32(work->gang.templates, member->pod_template + 1);
 		gpus += member->gpus;
 	}
 	if (mixed)
@@ -138,13 +142,14 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	work->plan++;
 	work->chosen_topology = FROND_NONE;
 	work->scope.constrained = wish->mode == MODE_REQUIRED;
-	work->scope.shaped = ask->room == NULL && ask->named_count == 0;
+	work->scope.shaped = ask->named_count == 0;
 	work->scope.counted = work->scope.shaped && !work->scope.constrained && ask->only_slot == FROND_NONE &&
 			      work->gang.size != 0 && ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
 	work->scope.alike = work->scope.shaped && work->gang.pins == 0 && ask->only_slot == FROND_NONE;
 	work->scope.per_leaf = UINT32_MAX;
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
+	place_rooms_mark(work);
 }
 
 /* Leaves the scratch as begin() expects it. */
@@ -394,6 +399,7 @@ void place_gang(struct place_work *work, const struct ask *ask, struct answer *a
 	if (answer->plan.outcome == FROND_PLACED)
 		hand_out_gpus(work, places);
 	place_end(work);
+	place_rooms_clear(work);
 }
 
 bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer)
@@ -401,5 +407,6 @@ bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer
 	begin(work, ask, answer);
 	bool fits = work->gang.total == 0 || (work->gang.size == 0 ? place_mixed_rule(work) : place_rule(work));
 	mark_pins(work, UINT32_MAX);
+	place_rooms_clear(work);
 	return fits;
 }

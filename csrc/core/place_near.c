@@ -55,7 +55,7 @@ static void nearest_leaf(struct place_work *work)
 		if (looked && !place_hopeless(work, spine))
 			continue;
 		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++) {
-			uint32_t room = leaf_hold(work, &fabric->leaf[leaf]), nodes, each;
+			uint32_t room = place_hold(work, leaf), nodes, each;
 			bool nearer = best == FROND_NONE || room > most || (room == most && leaf < best);
 			if (nearer && place_cap(work, leaf, &nodes, &each) >= work->gang.total) {
 				best = leaf;

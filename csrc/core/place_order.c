@@ -111,16 +111,8 @@ static uint32_t best_items(struct place_work *work)
 	return count;
 }
 
-void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
-		 uint32_t slots)
+static void order_nodes(struct place_work *work, uint16_t *position)
 {
-	assert(ask->count == 1 && ask->members[0].gpus > 0 && ask->members[0].pinned_slot == FROND_NONE);
-	memset(position, 0xff, slots * sizeof *position);
-	place_begin(work, ask, answer);
-	place_end(work);
-	if (answer->plan.outcome != FROND_PLACED)
-		return;
-
 	place_measure(work, FROND_GPUS_MAX, true);
 	for (uint32_t item = 0; item < work->items; item++)
 		for (uint32_t at = item_start(work, item); place_hold(work, item) > 0 && at < item_end(work, item);
@@ -135,4 +127,16 @@ void place_order(struct place_work *work, const struct ask *ask, struct answer *
 			work->candidates.frames[0] = work->candidates.frames[--count];
 		sift_offers(work, 0, count, true);
 	}
+}
+
+void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
+		 uint32_t slots)
+{
+	assert(ask->count == 1 && ask->members[0].gpus > 0 && ask->members[0].pinned_slot == FROND_NONE);
+	memset(position, 0xff, slots * sizeof *position);
+	place_begin(work, ask, answer);
+	place_end(work);
+	if (answer->plan.outcome == FROND_PLACED)
+		order_nodes(work, position);
+	place_rooms_clear(work);
 }

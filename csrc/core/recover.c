@@ -60,7 +60,7 @@ int32_t roster_fill(struct roster *roster, const struct core *core, uint32_t gan
 }
 
 void roster_ask(const struct roster *roster, const struct terms *terms, const struct ask *defaults,
-		const struct frond_room *room, struct ask *ask)
+		const struct frond_room *room, uint32_t room_count, struct ask *ask)
 {
 	*ask = (struct ask){.members = roster->members,
 			    .count = roster->count,
@@ -75,7 +75,8 @@ void roster_ask(const struct roster *roster, const struct terms *terms, const st
 			    .domain_end = defaults->domain_end,
 			    .domain_nvlink = defaults->domain_nvlink,
 			    .gpu = terms->gpu,
-			    .room = room};
+			    .room = room,
+			    .room_count = room_count};
 	memcpy(ask->weight, defaults->weight, sizeof ask->weight);
 }
 
@@ -199,7 +200,7 @@ static uint32_t node_room(const struct view *view, uint32_t position)
 	if (!node_open(node) || !node_fast(node, ask->bandwidth_gbps))
 		return 0;
 	uint32_t room = node_free_count(node) / max_u32(view->size, 1);
-	return ask->room == NULL ? room : min_u32(room, min_u32(ask->room[slot].today, ask->room[slot].ever));
+	return min_u32(room, ask_room_today(ask, slot));
 }
 
 struct place { /* nodes first … end - 1, or those of them that are in an NVLink domain */
@@ -225,7 +226,7 @@ static uint32_t leaf_room(const struct view *view, uint32_t leaf)
 {
 	const struct fabric *fabric = view->fabric;
 	struct place whole = {fabric->leaf_start[leaf], fabric->leaf_start[leaf + 1], FROND_NONE};
-	if (view->ask.room != NULL || view->ask.bandwidth_gbps > fabric->leaf_slowest[leaf])
+	if (view->ask.room_count > 0 || view->ask.bandwidth_gbps > fabric->leaf_slowest[leaf])
 		return place_room(view, &whole);
 	uint32_t size = max_u32(view->size, 1), room = 0;
 	for (uint32_t gpus = size; gpus <= FROND_GPUS_MAX; gpus += size)
@@ -741,7 +742,7 @@ static bool replace(struct view *view, struct frond_moves *out)
 }
 
 int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
-		const struct frond_room *room, struct frond_moves *out, struct frond_move *moves, uint32_t cap)
+		struct frond_moves *out, struct frond_move *moves, uint32_t cap)
 {
 	struct terms terms = gang_terms(&core->gangs.gangs[gang]); /* a what-if may end the gang */
 	struct view view = {.work = work, .core = core, .fabric = &core->fabric};
@@ -764,7 +765,7 @@ int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, con
 		undo_back(&core->undo);
 		return FROND_LIMIT;
 	}
-	roster_ask(&work->roster, &terms, defaults, room, &view.ask);
+	roster_ask(&work->roster, &terms, defaults, defaults->room, defaults->room_count, &view.ask);
 	let_go(&view, LOST);
 	bool placed = terms.recovery == RECOVERY_MOVE_GANG && move_gang(&view, out);
 	if (!placed)

@@ -149,9 +149,9 @@ static uint32_t node_room(const struct hunt *hunt, uint32_t position)
 	    (ask->only_slot != FROND_NONE && ask->only_slot != slot))
 		return 0;
 	uint32_t room = (node_free_count(node) + hunt->work->freed[position]) / hunt->size;
-	if (ask->room != NULL) /* in members; of different sizes each has at least one GPU and at most all */
-		room = min_u32(room, min_u32(ask->room[slot].today, ask->room[slot].ever) *
-					     (hunt->mixed ? FROND_GPUS_MAX : 1u));
+	uint32_t members = ask_room_today(ask, slot); /* of different sizes each has at least one GPU and at most all */
+	if (members != UINT32_MAX)
+		room = min_u32(room, members * (hunt->mixed ? FROND_GPUS_MAX : 1u));
 	return room;
 }
 

@@ -153,8 +153,8 @@ static void plan(struct bench *bench, uint32_t members)
 					.gpus_desired = (uint64_t)members * NODE_GPUS,
 					.only_slot = FROND_NONE};
 	must(bench,
-	     bench->abi->plan(bench->engine, &request, bench->members, NULL, NULL, 0, NULL, &bench->plan, bench->places,
-			      bench->text, sizeof bench->text, &bench->len),
+	     bench->abi->plan(bench->engine, &request, bench->members, NULL, NULL, 0, NULL, 0, &bench->plan,
+			      bench->places, bench->text, sizeof bench->text, &bench->len),
 	     "plan");
 }
 
@@ -238,7 +238,7 @@ static void run_recovery(struct bench *bench)
 	struct frond_key gang = key_of(2, 0);
 	struct frond_moves out;
 	must(bench,
-	     bench->abi->recover(bench->engine, &gang, NULL, &out, bench->moves, MEMBERS_MOST, bench->text,
+	     bench->abi->recover(bench->engine, &gang, NULL, 0, &out, bench->moves, MEMBERS_MOST, bench->text,
 				 sizeof bench->text, &bench->len),
 	     "recover");
 	if (out.outcome != FROND_PLACED || out.count < 8)
@@ -285,7 +285,7 @@ static void run_victims(struct bench *bench)
 					.priority = 100};
 	struct frond_victims out;
 	must(bench,
-	     bench->abi->victims(bench->engine, &request, bench->members, NULL, NULL, 0, NULL, &out, bench->places,
+	     bench->abi->victims(bench->engine, &request, bench->members, NULL, NULL, 0, NULL, 0, &out, bench->places,
 				 bench->keys, MEMBERS_MOST, bench->text, sizeof bench->text, &bench->len),
 	     "victims");
 	if (out.outcome != FROND_PLACED || out.count == 0)
