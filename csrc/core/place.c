@@ -33,7 +33,7 @@ static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_
 	scratch->end = arena->base + arena->used;
 }
 
-struct place_work *place_layout(struct arena *arena, const struct fabric *fabric, const struct ledger *ledger,
+struct place_work *place_layout(struct arena *arena, struct fabric *fabric, const struct ledger *ledger,
 				struct gpuset *const *sets, uint32_t nodes, uint64_t scratch)
 {
 	struct place_work sizes = {0}; /* while only counting */
@@ -48,6 +48,7 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	work->leaf_pin = arena_take(arena, leaves, sizeof *work->leaf_pin);
 	work->limit = arena_take(arena, nodes, sizeof *work->limit);
 	work->leaf_excepted = arena_take(arena, leaves, sizeof *work->leaf_excepted);
+	work->leaf_never = arena_take(arena, leaves, sizeof *work->leaf_never);
 	work->spine_excepted = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->spine_excepted);
 	work->candidates.fill = arena_raw(arena, min_u32(nodes, FROND_LEAF_NODES), sizeof *work->candidates.fill);
 	work->candidates.picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->candidates.picks);
@@ -61,6 +62,8 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	if (place == NULL)
 		return NULL;
 	place->fabric = fabric;
+	place->leaf_sums = fabric->leaf;
+	place->spine_sums = fabric->spine;
 	place->ledger = ledger;
 	place->nodes = ledger->nodes;
 	place->sets = sets;

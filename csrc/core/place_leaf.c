@@ -109,7 +109,7 @@ void place_measure(struct place_work *work, uint32_t per_node, bool one_node)
 /* The item's sums tell all: it is a leaf, wholly in question, and nobody of the gang is there. */
 static bool by_sums(const struct place_work *work, uint32_t item)
 {
-	if (item >= work->fabric->leaf_count || work->leaf_excepted[item])
+	if (item >= work->fabric->leaf_count || work->leaf_excepted[item] & EXCEPTED_TODAY)
 		return false;
 	return work->scope.quick ||
 	       (work->scope.counted && item_pin(work, item) == 0 && work->scope.domain == FROND_NONE &&
@@ -330,7 +330,7 @@ static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t member
 	for (uint32_t position = item_start(work, item); count > 0; position++) {
 		const struct node *node = &work->nodes[work->fabric->order[position]];
 		uint32_t free = node_free_count(node);
-		if (nodes[free] == 0 || !node_open(node))
+		if (nodes[free] == 0 || !node_open(node) || place_room(work, position, true) == 0)
 			continue;
 		work->take[position] = (uint16_t)(free == roomiest && nodes[free] == 1 ? last : each[free]);
 		nodes[free]--;

@@ -2,6 +2,10 @@
 /*
  * place_room.c - the nodes on which something else than GPUs decides how many members fit, during a plan. Only they, their
  * leaves and their spines are marked: everything else keeps its counts, its shape and its likeness to others.
+ *
+ * A node that takes nobody is closed to this gang: for the time of the plan it is left out of the counts of its leaf and
+ * its spine, which then tell the truth again. Where a node takes some, but fewer than its GPUs allow, the leaf is counted
+ * node by node.
  */
 #include "core/place_work.h"
 
@@ -11,46 +15,74 @@
 #define LISTED  ((uint8_t) ~(NIBBLE << 4))
 #define WITHOUT 0u
 
-static uint32_t nibble(uint32_t members)
-{
-	return min_u32(members, NIBBLE);
-}
-
 static uint8_t code_of(const struct place_work *work, const struct frond_room *room)
 {
-	uint32_t ever = room->ever, today = min_u32(room->today, ever);
+	const struct node *node = &work->nodes[room->slot];
+	uint32_t ever = room->ever, today = min_u32(room->today, ever), each = max_u32(work->gang.size, 1);
+	if (today >= node_free_count(node) / each && ever >= node->gpus / each)
+		return WITHOUT; /* GPUs decide after all */
 	if (work->gang.templates > 1 || ever == NIBBLE || today == NIBBLE)
 		return LISTED;
-	return (uint8_t) ~(nibble(today) << 4 | nibble(ever));
+	return (uint8_t) ~(min_u32(today, NIBBLE) << 4 | min_u32(ever, NIBBLE));
 }
 
-/* Calls of one plan: marks, and takes the marks away. A node that takes whatever its GPUs allow is no exception. */
-static void mark(struct place_work *work, bool there)
+/* The node leaves the counts of its leaf and spine (one = -1, modulo 2^32), or comes back. */
+static void count(struct place_work *work, uint32_t leaf, const struct node *node, uint32_t one)
 {
-	const struct ask *ask = work->ask;
-	const struct fabric *fabric = work->fabric;
-	for (uint32_t i = 0; i < ask->room_count; i++) {
-		const struct frond_room *room = &ask->room[i];
-		uint32_t position = fabric->position[room->slot], leaf = fabric->leaf_of[position];
-		uint8_t code = code_of(work, room);
-		if (code == WITHOUT)
-			continue;
-		work->limit[position] = there ? code : WITHOUT;
-		if (leaf == FROND_NONE)
-			continue;
-		work->leaf_excepted[leaf] = there;
-		work->spine_excepted[fabric->leaf_spine[leaf]] = there;
+	if (!node_open(node))
+		return; /* it is in none of them */
+	struct leaf_sum *sum = &work->leaf_sums[leaf];
+	struct spine_sum *spine = &work->spine_sums[work->fabric->leaf_spine[leaf]];
+	for (uint32_t gpus = 0; gpus <= node_free_count(node); gpus++) {
+		sum->at_least[gpus] = (uint16_t)(sum->at_least[gpus] + one);
+		spine->at_least[gpus] += one;
 	}
 }
 
 void place_rooms_mark(struct place_work *work)
 {
-	mark(work, true);
+	const struct fabric *fabric = work->fabric;
+	for (uint32_t i = 0; i < work->ask->room_count; i++) {
+		const struct frond_room *room = &work->ask->room[i];
+		uint32_t position = fabric->position[room->slot], leaf = fabric->leaf_of[position];
+		uint8_t code = code_of(work, room);
+		if (code == WITHOUT)
+			continue;
+		work->limit[position] = code;
+		if (leaf == FROND_NONE)
+			continue;
+		work->spine_excepted[fabric->leaf_spine[leaf]] = true;
+		work->leaf_excepted[leaf] |= EXCEPTED;
+		uint32_t today = place_room(work, position, true), ever = place_room(work, position, false);
+		if (code != LISTED && today == 0)
+			count(work, leaf, &work->nodes[room->slot], UINT32_MAX);
+		else
+			work->leaf_excepted[leaf] |= EXCEPTED_TODAY;
+		if (code != LISTED && ever == 0)
+			work->leaf_never[leaf]++;
+		else if (code == LISTED || ever != UINT32_MAX)
+			work->leaf_excepted[leaf] |= EXCEPTED_EVER;
+	}
 }
 
 void place_rooms_clear(struct place_work *work)
 {
-	mark(work, false);
+	const struct fabric *fabric = work->fabric;
+	for (uint32_t i = 0; i < work->ask->room_count; i++) {
+		uint32_t slot = work->ask->room[i].slot, position = fabric->position[slot];
+		uint32_t leaf = fabric->leaf_of[position];
+		uint8_t code = work->limit[position];
+		if (code == WITHOUT)
+			continue;
+		if (leaf != FROND_NONE) {
+			if (code != LISTED && place_room(work, position, true) == 0)
+				count(work, leaf, &work->nodes[slot], 1);
+			work->leaf_excepted[leaf] = 0;
+			work->leaf_never[leaf] = 0;
+			work->spine_excepted[fabric->leaf_spine[leaf]] = false;
+		}
+		work->limit[position] = WITHOUT;
+	}
 }
 
 uint32_t place_room_listed(const struct place_work *work, uint32_t position, bool today)

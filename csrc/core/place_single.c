@@ -40,7 +40,7 @@ static uint32_t best_kind(const struct place_work *work)
 	const struct fabric *fabric = work->fabric;
 	uint32_t item = work->candidates.picks[0].item;
 	if (!work->candidates.best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0 ||
-	    work->leaf_excepted[item])
+	    work->leaf_excepted[item] & EXCEPTED_TODAY)
 		return FROND_NONE;
 	uint32_t kind = fabric->leaf_kind[item];
 	bool even = kind != FROND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
@@ -109,7 +109,7 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 	for (; item < hi; item++) {
 		const struct leaf_sum *leaf = &leaves[item];
 		if (leaf->at_least[gpus] < nodes || leaf->free - from > span || !scored_by_free(leaf, total) ||
-		    leaf->odd != 0 || kinds[item] != kind || work->leaf_excepted[item])
+		    leaf->odd != 0 || kinds[item] != kind || work->leaf_excepted[item] & EXCEPTED_TODAY)
 			break;
 	}
 	return item;
@@ -141,7 +141,7 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 			walk->least = (nearer(work) + walk->each - 1) / walk->each;
 		} else if (fabric->leaf_kind[item] == work->candidates.champion.kind &&
 			   work->candidates.champion.kind != FROND_NONE && leaf->odd == 0 && room > 0 &&
-			   !work->leaf_excepted[item] && loses(work, leaf)) {
+			   !(work->leaf_excepted[item] & EXCEPTED_TODAY) && loses(work, leaf)) {
 			work->candidates.seen++;
 		} else {
 			place_see_single(work, item);

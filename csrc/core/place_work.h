@@ -111,6 +111,12 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	uint16_t *fill;     /* by node of a leaf: take[], of another count */
 };
 
+enum excepted { /* of a leaf: one of its nodes is an exception, and must be looked at for what it takes today, or ever */
+		EXCEPTED = 1,
+		EXCEPTED_TODAY = 2,
+		EXCEPTED_EVER = 4,
+};
+
 struct place_work {
 	const struct fabric *fabric;
 	const struct ledger *ledger;
@@ -131,8 +137,11 @@ struct place_work {
 
 	/* exceptions; zero outside a plan, see place_room.c */
 	uint8_t *limit;          /* by position */
-	uint8_t *leaf_excepted;  /* by leaf: one of its nodes is one */
-	uint8_t *spine_excepted; /* by spine, likewise */
+	uint8_t *leaf_excepted;  /* by leaf: enum excepted */
+	uint16_t *leaf_never;    /* by leaf: nodes that take nobody on any day */
+	uint8_t *spine_excepted; /* by spine: one of its nodes is one */
+	struct leaf_sum *leaf_sums;
+	struct spine_sum *spine_sums; /* the fabric's, which leave out closed nodes during a plan */
 
 	uint32_t items;
 	/* by leaf: a node without one is an item that is its own sum */
@@ -324,10 +333,11 @@ static inline uint32_t place_cap(const struct place_work *work, uint32_t item, u
 {
 	const struct fabric *fabric = work->fabric;
 	if (!work->scope.counted || item >= fabric->leaf_count || fabric->leaf_kind[item] == FROND_NONE ||
-	    work->leaf_excepted[item] || work->ask->bandwidth_gbps > fabric->leaf_slowest[item])
+	    work->leaf_excepted[item] & EXCEPTED_EVER || work->ask->bandwidth_gbps > fabric->leaf_slowest[item])
 		return place_cap_by_nodes(work, item, nodes, node_members);
-	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) / work->gang.size; /* every node is like the first */
-	*nodes = each > 0 ? leaf_nodes(fabric, item) : 0;
+	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) /
+			work->gang.size; /* every node is like the first, or takes nobody */
+	*nodes = each > 0 ? leaf_nodes(fabric, item) - work->leaf_never[item] : 0;
 	*node_members = *nodes > 0 ? each : 0;
 	return *nodes * each;
 }
