@@ -508,13 +508,6 @@ static void nobody_moves(struct view *view)
 /* Can the planner place those that move, with the rule met? On success they stay marked. */
 static bool movers_fit(struct view *view)
 {
-	uint32_t movers = 0;
-	for (uint32_t i = 0; i < view->work->roster.count; i++)
-		movers += view->work->state[i] == MOVES;
-	if (!undo_room(&view->core->undo, 1ull + movers)) { /* too many for the log */
-		nobody_moves(view);
-		return false;
-	}
 	undo_begin(&view->core->undo);
 	let_go(view, MOVES);
 	place_gang(view->core->work, &view->ask, &view->answer, view->work->places);
@@ -737,13 +730,10 @@ int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, con
 		out->outcome = FROND_WAITS;
 		return FROND_OK;
 	}
-	if (!undo_room(&core->undo, 1))
+	/* Nobody leaves twice: once the whole gang has room in the log, so has every try. */
+	if (!undo_room_bytes(&core->undo, 2ull * UNDO_OPERATION + (uint64_t)UNDO_LEAVING * view.total))
 		return FROND_LIMIT;
 	undo_begin(&core->undo);
-	if (!undo_room(&core->undo, 2ull + view.lost)) {
-		undo_back(&core->undo);
-		return FROND_LIMIT;
-	}
 	roster_ask(&work->roster, &terms, defaults, room, &view.ask);
 	let_go(&view, LOST);
 	bool placed = terms.recovery == RECOVERY_MOVE_GANG && move_gang(&view, out);
