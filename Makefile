@@ -163,6 +163,10 @@ build/san/test/property/%: build/san/test/property/%.o
 build/rel/test/property/%: build/rel/test/property/%.o
 	@$(CC) -o $@ $^ $(LIBS)
 
+# Opens bin/libfrond.so, or another one, when it runs.
+build/rel/test/slowest/slowest: $(patsubst %.c,build/rel/%.o,$(wildcard test/slowest/*.c))
+	@$(CC) -o $@ $^
+
 # Go does its own dependency tracking; the stamps only keep make from asking it when no source has changed.
 bin/scheduler bin/lab bin/etcd: bin/%: $(GO_SRC)
 	@test/tools/step.sh "build $@" go build -ldflags '$(GO_LDFLAGS)' -o $@ ./plugin/cmd/$*
@@ -203,10 +207,10 @@ test: deps ## everything that CI runs; last line: N passed, N failed
 
 fakes: $(FAKE) $(MACHINES) # the machines that nobody here owns: docs/probe.md
 
-units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/frond-agent bin/frond-agent build/san/libfrond.so build/san/test/property/oracle # built by test.sh
+units: $(UNITS) $(FUZZ) $(FAKE) build/san/frond-sim build/san/frond-agent bin/frond-agent build/san/libfrond.so build/san/test/property/oracle build/rel/test/slowest/slowest # built by test.sh
 
 proof: build ## the long proofs in full, resumable; writes docs/proof.md; DATA=DIR: real topologies and traces; PARTS='engine host' some
-	@$(MAKE) --no-print-directory units build/rel/test/property/oracle
+	@$(MAKE) --no-print-directory units build/rel/test/property/oracle build/rel/test/slowest/slowest
 	@test/tools/proof.sh $(DATA)
 
 coverage: deps ## line coverage of csrc/core, csrc/text, csrc/engine and csrc/probe; fails under 95 %

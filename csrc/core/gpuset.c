@@ -41,7 +41,10 @@ struct gpuset {
 	/* Up to GPUS_SMALL a byte by free mask and count - 1: a set. Else as many entries as masks: a set, its size above it;
 	 * see best_at(). 0: not looked for yet. */
 	void *best;
-	int32_t *layer[2]; /* scratch of gpuset_ring */
+	uint64_t *rings;     /* those that were asked for last, by what stands for their set */
+	uint16_t *rings_set; /* the set; 0: none */
+	void *scratch;
+	int32_t (*far)[FROND_GPUS_MAX]; /* the same, for rings */
 };
 
 static const struct gpu_wish wish_default = GPU_WISH_DEFAULT;
@@ -61,16 +64,11 @@ static uint64_t best_bytes(uint32_t gpus)
 	return gpus <= GPUS_SMALL ? (uint64_t)gpus << gpus : sizeof(uint32_t) << gpus;
 }
 
-/* Entries of the largest layer of gpuset_ring: sets of one size of all GPUs but the first, times their members. */
-static uint64_t layer_entries(uint32_t gpus)
+/* Rings that are remembered, as bits: gangs take few different sets of a kind of node, and a search takes a microsecond for
+ * 8 GPUs and a thousand for 16. */
+static uint32_t rings_bits(uint32_t gpus)
 {
-	uint64_t largest = 0, sets = 1;
-	for (uint32_t others = gpus == 0 ? 0 : gpus - 1, size = 1; size <= others; size++) {
-		sets = sets * (others - size + 1) / size;
-		if (sets * size > largest)
-			largest = sets * size;
-	}
-	return largest;
+	return gpus <= GPUS_SMALL ? 3 : 10;
 }
 
 static struct gpuset *table_layout(struct arena *arena, uint32_t gpus)
@@ -78,15 +76,17 @@ static struct gpuset *table_layout(struct arena *arena, uint32_t gpus)
 	assert(gpus <= FROND_GPUS_MAX);
 	struct gpuset *table = arena_take(arena, 1, sizeof(*table));
 	uint32_t *quality = arena_take(arena, 1u << gpus, sizeof(*quality));
+	uint64_t *rings = arena_take(arena, 1u << rings_bits(gpus), sizeof(*rings));
+	uint16_t *rings_set = arena_take(arena, 1u << rings_bits(gpus), sizeof(*rings_set));
 	void *best = arena_take(arena, best_bytes(gpus), 1);
 	if (table != NULL)
-		*table = (struct gpuset){.quality = quality, .best = best};
+		*table = (struct gpuset){.quality = quality, .best = best, .rings = rings, .rings_set = rings_set};
 	return table;
 }
 
 uint64_t gpuset_scratch(void)
 {
-	uint64_t ring = 2 * layer_entries(FROND_GPUS_MAX) * sizeof(int32_t);
+	uint64_t ring = (sizeof(int32_t) * FROND_GPUS_MAX) << (FROND_GPUS_MAX - 1);
 	uint64_t building = (uint64_t)FROND_GPUS_MAX << FROND_GPUS_MAX; /* bottlenecks_build() */
 	return ring > building ? ring : building;
 }
@@ -211,7 +211,7 @@ static uint8_t widest_step(const struct gpuset *table, const uint8_t *widest, ui
 static void bottlenecks_build(struct gpuset *table)
 {
 	uint32_t gpus = table->topology.gpus;
-	uint8_t *widest = (uint8_t *)table->layer[0];
+	uint8_t *widest = table->scratch;
 	for (uint32_t set = 1; set < 1u << gpus; set++) {
 		uint32_t first = bits_low(set), others = set & (set - 1);
 		uint8_t ring = 0;
@@ -240,8 +240,7 @@ struct gpuset *gpuset_build(void *memory, const struct topology *topology, void 
 	uint32_t gpus = topology->gpus;
 	struct gpuset *table = table_layout(&arena, gpus);
 	table->topology = *topology;
-	table->layer[0] = scratch;
-	table->layer[1] = table->layer[0] + layer_entries(FROND_GPUS_MAX);
+	table->scratch = table->far = scratch;
 	numa_build(table);
 	islands_build(table);
 	levels_build(table);
@@ -349,12 +348,29 @@ static uint32_t set_next(uint32_t set, uint32_t free, uint32_t count)
 	return moved == 0 ? 0 : moved | bits_lowest(free, count - bits_count(moved));
 }
 
+/* The most that any of these sets has of what is wished for: nothing is lacking, and as many as can be are listed. */
+static uint32_t wishes_most(const struct gpu_wish *wish, uint32_t free, uint32_t count)
+{
+	uint32_t listed = wish->policy == GPU_PREFER ? bits_count(wish->prefer & free) : 0;
+	return LACKS_ALL << 8 | min_u32(listed, count);
+}
+
+/* The first step of the order alone: is the set behind the best one? */
+static bool is_behind(const struct gpuset *table, const struct gpu_wish *wish, uint32_t set, uint32_t best)
+{
+	return wish->policy == GPU_SPREAD ? gpuset_sum(table, set) > gpuset_sum(table, best)
+					  : table->quality[set] < table->quality[best];
+}
+
+/* Once the best set has all that is wished for, one look turns most others away. */
 static uint32_t search(const struct gpuset *table, const struct gpu_wish *wish, uint32_t free, uint32_t held,
 		       uint32_t count)
 {
-	uint32_t best = 0, best_wishes = 0;
+	uint32_t best = 0, best_wishes = 0, most = wishes_most(wish, free, count);
 	uint64_t best_order = 0;
 	for (uint32_t set = bits_lowest(free, count); set != 0; set = set_next(set, free, count)) {
+		if (best_wishes == most && is_behind(table, wish, set, best))
+			continue;
 		uint32_t lacking = lacks(table, wish, set);
 		if (lacking != 0 && wish->mode == MODE_REQUIRED)
 			continue;
@@ -420,114 +436,108 @@ uint32_t gpuset_choose(struct gpuset *table, const struct gpu_wish *wish, uint32
 
 /* ---- ring order ------------------------------------------------------------------------------------------------- */
 
-#define NO_PATH (-1)
+#define LANES   FROND_GPUS_MAX /* of a row, whatever is needed of it: the compiler makes vectors of that */
+#define NO_PATH (-(1 << 29))   /* with any number of hops less than a path of none, and no overflow */
 
-/* A ring from `home` through gpu[0..count) in any order, by hops of at least min_gbps. */
+/* A ring from `home` through gpu[0..count) in any order, by hops of at least the bottleneck. */
 struct ring {
-	const struct gpuset *table;
-	uint32_t min_gbps;
-	uint32_t home;
 	uint8_t gpu[FROND_GPUS_MAX]; /* ascending */
 	uint32_t count;
-	uint32_t choose[FROND_GPUS_MAX][FROND_GPUS_MAX]; /* n, k: sets of k of n */
+	int32_t home[LANES];       /* GB/s of the hop from there; NO_PATH: too slow */
+	int32_t hop[LANES][LANES]; /* likewise, from one to the other */
+	int32_t (*far)[LANES];     /* see ring_walk() */
 };
 
-static int32_t hop(const struct ring *ring, uint32_t from, uint32_t to, int32_t further)
+/* far[set][last]: the largest sum of a path that starts at home, visits all of the set in any order and goes on to `last`,
+ * which is not of it; members by their index in gpu. Every set comes after those that it contains. */
+static void ring_walk(const struct ring *ring)
 {
-	uint16_t gbps = ring->table->topology.link_gbps[from][to];
-	return further == NO_PATH || gbps < ring->min_gbps ? NO_PATH : further + gbps;
-}
-
-/*
- * From one layer to the next: for a set of `size` members, the largest sum of a path that starts at each of them in
- * turn, visits the others and ends at home. The layer lists its sets in ascending order of masks, and in it the set
- * c0 < c1 < … stands in place C(c0,1) + C(c1,2) + …; without its t-th member those behind it count one less.
- */
-static void ring_set(const struct ring *ring, uint32_t set, uint32_t size, const int32_t *shorter, int32_t *out)
-{
-	uint32_t at[FROND_GPUS_MAX], behind = 0, before = 0;
-	for (uint32_t i = 0; i < size; i++, set &= set - 1) {
-		at[i] = bits_low(set);
-		behind += ring->choose[at[i]][i];
-	}
-	for (uint32_t start = 0; start < size; start++) {
-		behind -= ring->choose[at[start]][start];
-		const int32_t *further = &shorter[(uint64_t)(before + behind) * (size - 1)];
-		before += ring->choose[at[start]][start + 1];
-		out[start] = NO_PATH;
-		for (uint32_t i = 0; i < size; i++) {
-			if (i == start)
-				continue;
-			int32_t sum = hop(ring, ring->gpu[at[start]], ring->gpu[at[i]], further[i - (i > start)]);
-			if (sum > out[start])
-				out[start] = sum;
+	memcpy(ring->far[0], ring->home, sizeof ring->home);
+	for (uint32_t set = 1; set < 1u << ring->count; set++) {
+		int32_t row[LANES];
+		for (uint32_t i = 0; i < LANES; i++)
+			row[i] = NO_PATH;
+		for (uint32_t left = set; left != 0; left &= left - 1) {
+			uint32_t last = bits_low(left);
+			int32_t sum = ring->far[set ^ 1u << last][last];
+			const int32_t *hop = ring->hop[last];
+			for (uint32_t i = 0; i < LANES; i++)
+				row[i] = sum + hop[i] > row[i] ? sum + hop[i] : row[i];
 		}
+		memcpy(ring->far[set], row, sizeof row);
 	}
 }
 
-/* By first GPU: the largest sum of a path through all of ring->gpu that ends at home. */
-static const int32_t *ring_rest(const struct ring *ring)
+static int32_t hop_of(const struct gpuset *table, uint32_t from, uint32_t to, uint32_t least_gbps)
 {
-	int32_t *layer = ring->table->layer[0], *shorter = ring->table->layer[1];
-	for (uint32_t i = 0; i < ring->count; i++)
-		layer[i] = hop(ring, ring->gpu[i], ring->home, 0);
-	for (uint32_t size = 2; size <= ring->count; size++) {
-		int32_t *swap = layer;
-		layer = shorter;
-		shorter = swap;
-		uint32_t all = bits_first(ring->count), place = 0;
-		for (uint32_t set = bits_first(size); set != 0; set = set_next(set, all, size), place++)
-			ring_set(ring, set, size, shorter, &layer[(uint64_t)place * size]);
-	}
-	return layer;
+	uint32_t gbps = table->topology.link_gbps[from][to];
+	return from == to || gbps < least_gbps ? NO_PATH : (int32_t)gbps;
 }
 
-/*
- * Only two layers are kept: after each step they are computed again for the GPUs that are left. That is twice the work
- * of the first time in all: about 2^n·n² for n GPUs.
- */
-uint32_t gpuset_ring(const struct gpuset *table, uint32_t set, uint8_t order[FROND_GPUS_MAX])
+/* Links have no direction: the best path home from where the ring has come to is the best one from home to there. */
+static void ring_search(const struct gpuset *table, uint32_t set, uint32_t count, uint8_t order[FROND_GPUS_MAX])
 {
-	/* A node that has lost GPUs may still have pods that hold them: nobody knows their links. */
-	bool known = set >> table->topology.gpus == 0;
-	uint32_t count = 0;
-	for (uint32_t left = set; left != 0; left &= left - 1)
-		order[count++] = (uint8_t)bits_low(left);
-	if (count < 4 || table->uniform || !known)
-		return count; /* all rings are equal */
-	struct ring ring = {.table = table, .min_gbps = gpuset_bottleneck(table, set)};
-	for (uint32_t n = 0; n < FROND_GPUS_MAX; n++) {
-		ring.choose[n][0] = 1;
-		for (uint32_t k = 1; k <= n; k++)
-			ring.choose[n][k] = ring.choose[n - 1][k - 1] + ring.choose[n - 1][k];
-	}
-	ring.home = order[0];
-	ring.count = count - 1;
+	struct ring ring = {.count = count - 1, .far = table->far};
+	uint32_t least_gbps = gpuset_bottleneck(table, set);
 	memcpy(ring.gpu, &order[1], ring.count);
+	for (uint32_t i = 0; i < LANES; i++) {
+		ring.home[i] = i < ring.count ? hop_of(table, order[0], ring.gpu[i], least_gbps) : NO_PATH;
+		for (uint32_t j = 0; j < LANES; j++)
+			ring.hop[i][j] = i < ring.count && j < ring.count
+						 ? hop_of(table, ring.gpu[i], ring.gpu[j], least_gbps)
+						 : NO_PATH;
+	}
+	ring_walk(&ring);
+	const int32_t *hop = ring.home;
+	uint32_t left = bits_first(ring.count);
 	for (uint32_t placed = 1; placed < count; placed++) {
-		const int32_t *rest = ring_rest(&ring);
 		uint32_t next = 0;
 		int32_t best = NO_PATH;
 		for (uint32_t i = 0; i < ring.count; i++) {
-			int32_t sum = hop(&ring, order[placed - 1], ring.gpu[i], rest[i]);
-			if (sum > best) {
-				best = sum;
-				next = i;
-			}
+			if (!(left >> i & 1) || hop[i] + ring.far[left ^ 1u << i][i] <= best)
+				continue;
+			best = hop[i] + ring.far[left ^ 1u << i][i];
+			next = i;
 		}
-		assert(best != NO_PATH);
+		assert(best >= 0);
 		order[placed] = ring.gpu[next];
-		ring.count--;
-		memmove(&ring.gpu[next], &ring.gpu[next + 1], ring.count - next);
+		left ^= 1u << next;
+		hop = ring.hop[next];
 	}
-	return count;
 }
 
-uint64_t gpuset_ring_packed(const struct gpuset *table, uint32_t set)
+static uint64_t ring_pack(const uint8_t order[FROND_GPUS_MAX], uint32_t count)
 {
-	uint8_t order[FROND_GPUS_MAX];
 	uint64_t ring = 0;
-	for (uint32_t i = gpuset_ring(table, set, order); i-- > 0;)
+	for (uint32_t i = count; i-- > 0;)
 		ring = ring << 4 | order[i];
 	return ring;
+}
+
+uint64_t gpuset_ring_packed(struct gpuset *table, uint32_t set)
+{
+	uint8_t order[FROND_GPUS_MAX];
+	uint32_t count = 0;
+	for (uint32_t left = set; left != 0; left &= left - 1)
+		order[count++] = (uint8_t)bits_low(left);
+	/* A node that has lost GPUs may still have pods that hold them: nobody knows their links. */
+	bool known = set >> table->topology.gpus == 0;
+	if (count < 4 || table->uniform || !known)
+		return ring_pack(order, count); /* all rings are equal */
+	uint32_t at = set * 0x9e3779b1u >> (32 - rings_bits(table->topology.gpus));
+	if (table->rings_set[at] != set) {
+		ring_search(table, set, count, order);
+		table->rings_set[at] = (uint16_t)set;
+		table->rings[at] = ring_pack(order, count);
+	}
+	return table->rings[at];
+}
+
+uint32_t gpuset_ring(struct gpuset *table, uint32_t set, uint8_t order[FROND_GPUS_MAX])
+{
+	uint32_t count = bits_count(set);
+	uint64_t ring = gpuset_ring_packed(table, set);
+	for (uint32_t i = 0; i < count; i++, ring >>= 4)
+		order[i] = ring & 0xf;
+	return count;
 }

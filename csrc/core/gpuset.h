@@ -50,9 +50,10 @@ uint32_t gpuset_gpus(const struct gpuset *table);
 bool gpuset_uniform(const struct gpuset *table);
 
 /* The set in ring order: best bottleneck, largest sum of hops, from its lowest index, lexicographically smallest. A set
- * with GPUs that the topology does not have: ascending. Returns how many GPUs there are. */
-uint32_t gpuset_ring(const struct gpuset *table, uint32_t set, uint8_t order[FROND_GPUS_MAX]);
+ * with GPUs that the topology does not have: ascending. Rings that were asked for are remembered. Returns how many GPUs
+ * there are. */
+uint32_t gpuset_ring(struct gpuset *table, uint32_t set, uint8_t order[FROND_GPUS_MAX]);
 /* The same as frond_place.ring holds it: four bits each, the first in the lowest. */
-uint64_t gpuset_ring_packed(const struct gpuset *table, uint32_t set);
+uint64_t gpuset_ring_packed(struct gpuset *table, uint32_t set);
 
 #endif

@@ -56,7 +56,7 @@ struct place_work *place_layout(struct arena *arena, struct fabric *fabric, cons
 	work->candidates.picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->candidates.picks);
 	work->candidates.frames =
 		arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->candidates.frames);
-	work->choices = arena_take(arena, CHOICES, sizeof *work->choices);
+	work->choices = arena_take(arena, 1u << CHOICES, sizeof *work->choices);
 	work->candidates.alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->candidates.alike_seen);
 	work->member_pos = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
 	work->member_list = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);

@@ -27,11 +27,14 @@ uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t fre
 		     wish.mode == MODE_PREFERRED;
 	if (plain)
 		return gpuset_choose(work->sets[topology], &wish, free, held, gpus);
-	struct choice *kept = &work->choices[(free * 31 + held * 7 + gpus * 131 + topology) % CHOICES];
+	if (wish.policy != GPU_SPREAD)
+		held = 0; /* who sits beside them does not matter */
+	uint32_t hash = ((free | held << 16) * 0x9e3779b1u ^ (topology << 8 | gpus)) * 0x85ebca6bu;
+	struct choice *kept = &work->choices[hash >> (32 - CHOICES)];
 	if (kept->plan != work->plan || kept->topology != topology || kept->free != free || kept->held != held ||
 	    kept->count != gpus || kept->prefer != wish.prefer)
 		*kept = (struct choice){.plan = work->plan,
-					.prefer = wish.prefer,
+					.prefer = (uint16_t)wish.prefer,
 					.topology = (uint16_t)topology,
 					.free = (uint16_t)free,
 					.held = (uint16_t)held,
@@ -117,13 +120,12 @@ static bool by_sums(const struct place_work *work, uint32_t item)
 		item_start(work, item) >= work->scope.from && item_end(work, item) <= work->scope.end);
 }
 
-static uint32_t hold_by_nodes(const struct place_work *work, uint32_t item)
+static uint32_t hold_by_nodes(const struct place_work *work, uint32_t leaf)
 {
 	const struct ask *ask = work->ask;
-	bool leaf = item < work->fabric->leaf_count;
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0};
 	uint32_t sum = 0, pinned_nodes = 0, most = 0;
-	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
+	for (uint32_t position = item_start(work, leaf); position < item_end(work, leaf); position++) {
 		uint32_t room = place_node_now(work, position);
 		most = max_u32(most, room);
 		if (work->pin[position] > 0) { /* a node that the gang uses already costs no further node */
@@ -134,15 +136,15 @@ static uint32_t hold_by_nodes(const struct place_work *work, uint32_t item)
 		}
 	}
 	uint32_t nodes = UINT32_MAX;
-	if (leaf && ask->max_nodes_per_leaf > 0)
+	if (ask->max_nodes_per_leaf > 0)
 		nodes = ask->max_nodes_per_leaf > pinned_nodes ? ask->max_nodes_per_leaf - pinned_nodes : 0;
 	for (uint32_t room = FROND_GPUS_MAX; room > 0; room--) {
 		uint32_t count = min_u32(rooms[room], nodes);
 		sum += count * room;
 		nodes -= count;
 	}
-	if (leaf && ask->max_gpus_per_leaf > 0) {
-		uint32_t in_leaf = ask->max_gpus_per_leaf / work->gang.size, pinned = item_pin(work, item);
+	if (ask->max_gpus_per_leaf > 0) {
+		uint32_t in_leaf = ask->max_gpus_per_leaf / work->gang.size, pinned = item_pin(work, leaf);
 		sum = min_u32(sum, in_leaf > pinned ? in_leaf - pinned : 0);
 	}
 	if (work->scope.one_node)
@@ -154,8 +156,10 @@ uint32_t place_hold(struct place_work *work, uint32_t item)
 {
 	if (by_sums(work, item))
 		return leaf_hold(work, &work->fabric->leaf[item]);
-	if (item >= work->fabric->leaf_count)
-		return hold_by_nodes(work, item);
+	if (item >= work->fabric->leaf_count) { /* one node */
+		uint32_t room = place_node_now(work, item_start(work, item));
+		return work->scope.one_node ? min_u32(room, work->gang.missing) : room;
+	}
 	if (work->stamp[item] != work->scope.measure) {
 		work->hold[item] = hold_by_nodes(work, item);
 		work->stamp[item] = work->scope.measure;
@@ -188,13 +192,18 @@ uint32_t place_cap_by_nodes(const struct place_work *work, uint32_t item, uint32
 {
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0};
 	*nodes = *node_members = 0;
+	if (item >= work->fabric->leaf_count) { /* one node */
+		*node_members = place_node_cap(work, item_start(work, item));
+		*nodes = *node_members > 0;
+		return *node_members;
+	}
 	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
 		uint32_t room = place_node_cap(work, position);
 		rooms[room]++;
 		*nodes += room > 0;
 		*node_members = max_u32(*node_members, room);
 	}
-	return place_capped(work, rooms, item < work->fabric->leaf_count, nodes);
+	return place_capped(work, rooms, true, nodes);
 }
 
 /* ---- which nodes of an item ------------------------------------------------------------------------------------------ */
@@ -339,46 +348,80 @@ static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t member
 	return true;
 }
 
-/* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). */
+/* The item is one node. */
+static void fill_node(struct place_work *work, uint32_t position, uint32_t members)
+{
+	work->take[position] = (uint16_t)members;
+	for (; !even(work, position) && members > 0; members--)
+		work->taken[position] = (uint16_t)(work->taken[position] | place_gpus(work, position, work->gang.size));
+}
+
+/* Where the next member on a node stands: best bottleneck, then fewest GPUs left over; lower comes first. */
+static uint64_t turn_of(const struct place_work *work, uint32_t position)
+{
+	uint32_t free = node_free_count(&work->nodes[work->fabric->order[position]]);
+	uint32_t left = free - (work->take[position] + 1u) * work->gang.size;
+	return (uint64_t)(UINT16_MAX - place_bottleneck(work, position)) << 32 | left;
+}
+
+struct filling {
+	struct rooms rooms;
+	uint32_t bound; /* nodes that may still be opened; UINT32_MAX: any number */
+	uint32_t members;
+};
+
+/* Puts the members on a node whose turn it is, and says when it is its turn again; UINT64_MAX: never. A node that may not
+ * be opened now may not be opened later either: with another one more instead there are more. */
+static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint32_t position, uint64_t turn)
+{
+	uint32_t room = place_node_now(work, position);
+	while (filling->members > 0 && work->take[position] < room) {
+		bool fresh = work->take[position] == 0 && work->pin[position] == 0;
+		if (fresh && filling->bound != UINT32_MAX &&
+		    !affordable(filling->rooms, filling->bound, room, filling->members))
+			break;
+		uint64_t own = turn_of(work, position);
+		if (own > turn)
+			return own;
+		uint32_t more = 1;
+		if (even(work, position))
+			more = min_u32(filling->members, room - work->take[position]); /* its turn until it is full */
+		else
+			work->taken[position] =
+				(uint16_t)(work->taken[position] | place_gpus(work, position, work->gang.size));
+		if (fresh) {
+			filling->rooms.count[room]--;
+			filling->rooms.spare += room;
+			filling->bound -= filling->bound != UINT32_MAX;
+		}
+		filling->rooms.spare -= more;
+		work->take[position] = (uint16_t)(work->take[position] + more);
+		filling->members -= more;
+	}
+	return UINT64_MAX;
+}
+
+/* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). All nodes whose turn it is
+ * are filled in one go over the item: a few goes, because few different links and numbers of GPUs are met. */
 void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 {
 	if (fill_by_sums(work, item, members))
 		return;
-	struct rooms rooms = rooms_of(work, item);
-	uint32_t bound = node_bound(work, item, &rooms, members);
-	while (members > 0) {
-		uint32_t best = FROND_NONE, best_link = 0, best_left = 0, best_room = 0;
+	if (item >= work->fabric->leaf_count) {
+		fill_node(work, item_start(work, item), members);
+		return;
+	}
+	struct filling filling = {.rooms = rooms_of(work, item), .members = members};
+	filling.bound = node_bound(work, item, &filling.rooms, members);
+	for (uint64_t turn = 0, next; filling.members > 0; turn = next) {
+		next = UINT64_MAX;
 		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-			uint32_t room = place_node_now(work, position), take = work->take[position];
-			if (take >= room)
-				continue;
-			bool fresh = take == 0 && work->pin[position] == 0;
-			if (fresh && bound != UINT32_MAX && !affordable(rooms, bound, room, members))
-				continue;
-			uint32_t free = node_free_count(&work->nodes[work->fabric->order[position]]);
-			uint32_t left = free - (take + 1) * work->gang.size, link = place_bottleneck(work, position);
-			if (best != FROND_NONE && (link < best_link || (link == best_link && left >= best_left)))
-				continue;
-			best = position;
-			best_link = link;
-			best_left = left;
-			best_room = room;
+			if (work->take[position] > 0 && even(work, position))
+				continue; /* full */
+			uint64_t own = fill_turn(work, &filling, position, turn);
+			next = own < next ? own : next;
 		}
-		assert(best != FROND_NONE);
-		bool fresh = work->take[best] == 0 && work->pin[best] == 0;
-		uint32_t more = 1;
-		if (even(work, best))
-			more = min_u32(members, best_room - work->take[best]); /* it stays the best until it is full */
-		else
-			work->taken[best] = (uint16_t)(work->taken[best] | place_gpus(work, best, work->gang.size));
-		if (fresh) {
-			rooms.count[best_room]--;
-			rooms.spare += best_room;
-			bound -= bound != UINT32_MAX;
-		}
-		rooms.spare -= more;
-		work->take[best] = (uint16_t)(work->take[best] + more);
-		members -= more;
+		assert(filling.members == 0 || next != UINT64_MAX);
 	}
 }
 

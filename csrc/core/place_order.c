@@ -22,11 +22,71 @@ static uint32_t waste_of(const struct place_work *work, uint32_t slot)
 	return waste_growth(thrift, slot, node_free_count(&work->nodes[slot]), work->gang.size);
 }
 
-/* A node that a pod could take. In frames: at = item, index = position, count = outside the preferred domain, rest = waste. */
-static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t position)
+/* ---- the offers of an item ------------------------------------------------------------------------------------------ */
+
+/* The nodes of an item that a pod could take are a heap of keys where the item's positions are in scratch.sum, the one that
+ * it would take first on top: those of the preferred domain, then best bottleneck, fewest GPUs left over, lowest position,
+ * as inside a leaf. Every node is looked at once, however many of an item's nodes come to be ordered. */
+#define KEY_OUTSIDE 62u
+#define KEY_LINK    32u
+#define KEY_LEFT    16u
+_Static_assert(FROND_LEAF_NODES < 1u << KEY_LEFT, "a position in a leaf");
+
+static uint64_t *keys_of(const struct place_work *work, uint32_t item)
 {
+	return work->scratch.sum + item_start(work, item);
+}
+
+static uint64_t key_of(const struct place_work *work, uint32_t item, uint32_t at)
+{
+	uint64_t left = node_free_count(&work->nodes[work->fabric->order[at]]) - work->gang.size;
+	return (uint64_t)is_outside(work, at) << KEY_OUTSIDE |
+	       (uint64_t)(UINT16_MAX - place_bottleneck(work, at)) << KEY_LINK | left << KEY_LEFT |
+	       (at - item_start(work, item));
+}
+
+static void sift_keys(uint64_t *heap, uint32_t root, uint32_t count)
+{
+	uint64_t moved = heap[root];
+	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+		if (child + 1 < count && heap[child + 1] < heap[child])
+			child++;
+		if (moved <= heap[child])
+			break;
+		heap[root] = heap[child];
+		root = child;
+	}
+	heap[root] = moved;
+}
+
+/* Marks the nodes of an item that a pod could take, and heaps their keys; returns how many there are. */
+static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *position)
+{
+	uint64_t *keys = keys_of(work, item);
+	uint32_t count = 0;
+	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+		if (place_node_now(work, at) == 0)
+			continue;
+		position[work->fabric->order[at]] = PLACE_ORDERED;
+		keys[count++] = key_of(work, item, at);
+	}
+	for (uint32_t root = count / 2; root > 0; root--)
+		sift_keys(keys, root - 1, count);
+	return count;
+}
+
+/* The first of the `count` keys of an item that are left, as an offer. In frames: at = item, index = position, least = keys
+ * left, count = outside the preferred domain, rest = waste. */
+static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t count)
+{
+	uint64_t key = keys_of(work, item)[0];
+	uint32_t position = item_start(work, item) + (uint32_t)(key & bits_first(KEY_LEFT));
 	uint32_t slot = work->fabric->order[position];
-	struct frame offer = {.at = item, .index = position, .count = is_outside(work, position), .before = GAIN_NONE};
+	struct frame offer = {.at = item,
+			      .index = position,
+			      .least = count,
+			      .count = (uint32_t)(key >> KEY_OUTSIDE),
+			      .before = GAIN_NONE};
 	place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
 	place_node_gain(&work->nodes[slot], work->gang.size, &offer.before);
 	place_leaf_gain(work, item, 1, work->gang.size, &offer.before);
@@ -34,30 +94,20 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t po
 	return offer;
 }
 
-/* The next node of an item that a pod would take after `last` (NULL: the first): those of the preferred domain, then best
- * bottleneck, fewest GPUs left over, lowest position, as inside a leaf. */
-static bool next_offer(struct place_work *work, uint32_t item, const struct frame *last, struct frame *out)
+/* The offer of the same item after this one, in its place. False: there is none. */
+static bool next_offer(struct place_work *work, struct frame *offer)
 {
-	uint64_t after = last == NULL ? 0 : last->cost, best = UINT64_MAX;
-	uint32_t found = FROND_NONE;
-	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
-		if (place_node_now(work, at) == 0)
-			continue;
-		const struct node *node = &work->nodes[work->fabric->order[at]];
-		uint64_t link = UINT16_MAX - place_bottleneck(work, at), left = node_free_count(node) - work->gang.size;
-		uint64_t cost = 1 + ((uint64_t)is_outside(work, at) << 62 | link << 32 | left << 20 |
-				     (at - item_start(work, item)));
-		if (cost > after && cost < best) {
-			best = cost;
-			found = at;
-		}
-	}
-	if (found != FROND_NONE) {
-		*out = offer_of(work, item, found);
-		out->cost = best;
-	}
-	return best != UINT64_MAX;
+	uint64_t *keys = keys_of(work, offer->at);
+	uint32_t count = offer->least - 1;
+	if (count == 0)
+		return false;
+	keys[0] = keys[count];
+	sift_keys(keys, 0, count);
+	*offer = offer_of(work, offer->at, count);
+	return true;
 }
+
+/* ---- the best offers of all items ----------------------------------------------------------------------------------- */
 
 /* Below zero: a pod would take a before b. */
 static int compare_offers(const struct place_work *work, const struct frame *a, const struct frame *b)
@@ -90,13 +140,14 @@ static void sift_offers(struct place_work *work, uint32_t root, uint32_t count, 
 
 /* The first offers of the PLACE_ORDERED best items, as a heap with the best on top; returns how many. No other item can have
  * one of the first PLACE_ORDERED nodes. */
-static uint32_t best_items(struct place_work *work)
+static uint32_t best_items(struct place_work *work, uint16_t *position)
 {
 	uint32_t count = 0;
 	for (uint32_t item = 0; item < work->items; item++) {
-		struct frame offer;
-		if (place_hold(work, item) == 0 || !next_offer(work, item, NULL, &offer))
+		uint32_t nodes = gather(work, item, position);
+		if (nodes == 0)
 			continue;
+		struct frame offer = offer_of(work, item, nodes);
 		if (count < PLACE_ORDERED) {
 			work->candidates.frames[count++] = offer;
 			for (uint32_t root = count / 2; count == PLACE_ORDERED && root > 0; root--)
@@ -114,17 +165,12 @@ static uint32_t best_items(struct place_work *work)
 static void order_nodes(struct place_work *work, uint16_t *position)
 {
 	place_measure(work, FROND_GPUS_MAX, true);
-	for (uint32_t item = 0; item < work->items; item++)
-		for (uint32_t at = item_start(work, item); place_hold(work, item) > 0 && at < item_end(work, item);
-		     at++)
-			if (place_node_now(work, at) > 0)
-				position[work->fabric->order[at]] = PLACE_ORDERED;
-	uint32_t count = best_items(work);
+	uint32_t count = best_items(work, position);
 	for (uint16_t rank = 0; rank < PLACE_ORDERED && count > 0; rank++) {
-		struct frame taken = work->candidates.frames[0];
-		position[work->fabric->order[taken.index]] = rank;
-		if (!next_offer(work, taken.at, &taken, &work->candidates.frames[0]))
-			work->candidates.frames[0] = work->candidates.frames[--count];
+		struct frame *first = &work->candidates.frames[0];
+		position[work->fabric->order[first->index]] = rank;
+		if (!next_offer(work, first))
+			*first = work->candidates.frames[--count];
 		sift_offers(work, 0, count, true);
 	}
 }

@@ -13,7 +13,7 @@
 #include "core/waste.h"
 
 #define SCORES  512u /* leaf scores that are remembered during a plan */
-#define CHOICES 512u /* GPU sets likewise */
+#define CHOICES 11u  /* GPU sets likewise, as bits */
 
 #define GAIN_NONE                                                                                                      \
 	{                                                                                                              \
@@ -21,8 +21,9 @@
 	}
 
 struct choice { /* a GPU set that a claim made us look for */
-	uint32_t plan, prefer;
-	uint16_t topology, free, held, count, set;
+	uint32_t plan;
+	uint16_t prefer, free, held, set;
+	uint16_t topology, count;
 };
 
 struct frame {              /* an item that the candidate in hand uses */

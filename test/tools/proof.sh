@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # The instances of the oracle run without sanitizers, which make test has on; asserts are on in both.
-oracle=build/rel/test/property/oracle sim=bin/frond-sim model=build/san/test/unit/test_model
+oracle=build/rel/test/property/oracle sim=bin/frond-sim slowest=build/rel/test/slowest/slowest model=build/san/test/unit/test_model
 fuzz_seconds=${FUZZ_SECONDS:-600}
 state=build/proof
 mkdir -p $state
@@ -47,13 +47,16 @@ piece() {
 
 data=${1:-}
 prove_engine() {
-	part engine $oracle $sim $model bin/libfrond.so
+	part engine $oracle $sim $slowest $model bin/libfrond.so
 	for chunk in $(seq 0 29); do
 		piece "oracle-$chunk" $oracle --sim $sim --count 1000 --seed $((seed + chunk))
 	done
 	for chunk in $(seq 0 9); do
 		piece "recover-$chunk" $oracle --sim $sim --verb recover --count 1000 --seed $((seed + chunk))
 		piece "defrag-$chunk" $oracle --sim $sim --verb defrag --count 1000 --seed $((seed + chunk))
+	done
+	for chunk in $(seq 0 39); do
+		piece "slowest-$chunk" $slowest --calls 25000 --seed $((seed + chunk)) --hold
 	done
 	piece model env FROND_MODEL_CALLS=1000000 FROND_SEED="$seed" $model
 	piece coverage test/tools/coverage.sh
@@ -155,6 +158,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | recovery moves and their lower bound against brute force | 10,000 random instances | $(sum recover-) |
 | defragmentation moves against brute force | 10,000 random instances | $(sum defrag-) |
 | random ABI calls against a simple model, \`check\` after each | 1,000,000 | $(awk '/^[0-9]+ Tests/{print $1-$3 " passed, " $3 " failed"}' $state/engine/model.done) |
+| the slowest of random calls of every kind, clusters of 100 to 100,000 nodes of all shapes, against spec 9 | 1,000,000 | $(sum slowest-) |
 | line coverage of csrc/core, csrc/text and csrc/engine | unit suites, cases, corpus, 300 instances | $(grep -E 'csrc/(core|text|engine)( |:).*%' $state/engine/coverage.done | tail -3 | tr '\n' ';' | sed 's/;$//') |
 | random small mutations of the core that the tests notice | 200 | $(sed -n 's/^mutants: \([0-9]* noticed.*\)/\1/p' $state/engine/mutants.done | tail -1) |
 | same bytes with gcc and clang, -O0 and -O3 | all cases and 1,000 instances | $(last compilers) |
@@ -172,6 +176,14 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | agent: 100,000 looks, 10,000 random error codes of the driver, API server away for 5 minutes | never exits, never says anything wrong, memory flat | $(sum agent-long) |
 | agent, idle | one minute | $(awk -F'|' '/^\| (memory|processor)/{printf "%s%s", sep, $3; sep = ";"}' $state/agent/agent-idle.done) |
 | agents, fake machines and scheduler: GPU sets against brute force, a GPU dies, a link degrades, an agent is silent, rights | $(sed -n 's/.*seed \([0-9]*\).*/seed \1/p' $state/host/nodes.done | head -1) | $(runs nodes 0) tests passed |
+
+## The slowest calls
+
+Random clusters and calls, half of them small changes of the slowest so far (\`test/slowest\`). Processor time, the least of three on an engine that remembers nothing. Each is made again by \`build/rel/test/slowest/slowest --call 'INPUT'\`.
+
+| ms | may take | call | answer | input |
+|---|---|---|---|---|
+$(cat $state/engine/slowest-*.done | awk -F'|' '/^\| (> )?[0-9]/{ms = $2; sub(/>/, "", ms); print ms / $3 "\t" $0}' | sort -rn | cut -f2- | head -n 10)
 
 ## The engine at 100,000 nodes
 

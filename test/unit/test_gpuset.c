@@ -598,6 +598,31 @@ static void test_rings_of_more_than_eight_gpus(void)
 	}
 }
 
+/* Few are remembered: another one may have taken the place since. */
+static void test_a_ring_is_the_same_when_it_is_asked_for_again(void)
+{
+	for (uint32_t i = 0; i < 60; i++) {
+		roll(i % 4 == 0 ? 4 + below(4) : 8);
+		for (uint32_t rolls = 0; rolls < 400; rolls++) {
+			uint32_t set = below(1u << t.gpus);
+			compare_worth(set);
+			if (percent(30))
+				compare_worth(set);
+		}
+	}
+}
+
+static void test_rings_of_the_fastest_links_there_can_be(void)
+{
+	t.gpus = FROND_GPUS_MAX;
+	for (uint32_t a = 0; a < t.gpus; a++)
+		for (uint32_t b = 0; b < a; b++)
+			link(a, b, percent(50) ? UINT16_MAX : percent(50) ? UINT16_MAX - 1 : 0);
+	build();
+	compare_worth((1u << t.gpus) - 1);
+	compare_worth(0xbfff);
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 static void test_memory_stays_small(void)
@@ -733,6 +758,8 @@ int main(void)
 	RUN_TEST(test_random_topologies_of_up_to_eight_gpus);
 	RUN_TEST(test_random_topologies_of_more_gpus);
 	RUN_TEST(test_rings_of_more_than_eight_gpus);
+	RUN_TEST(test_a_ring_is_the_same_when_it_is_asked_for_again);
+	RUN_TEST(test_rings_of_the_fastest_links_there_can_be);
 	RUN_TEST(test_memory_stays_small);
 	RUN_TEST(test_building_writes_nothing_beyond_its_bytes);
 	RUN_TEST(test_no_gpu_and_one);
