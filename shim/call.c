@@ -37,11 +37,11 @@ int32_t call_run(const struct frond_abi *abi, frond_engine *engine, const struct
 	case CALL_pod_put:
 		return abi->pod_put(engine, c->pod, c->in, c->in_len, c->text, c->cap, c->len);
 	case CALL_plan:
-		return abi->plan(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->plan,
-				 c->places, c->text, c->cap, c->len);
+		return abi->plan(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->room_count,
+				 c->plan, c->places, c->text, c->cap, c->len);
 	case CALL_order:
-		return abi->order(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->thrift,
-				  c->kinds, c->left, c->plan, c->position, c->text, c->cap, c->len);
+		return abi->order(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->room_count,
+				  c->thrift, c->kinds, c->left, c->plan, c->position, c->text, c->cap, c->len);
 	case CALL_reserve:
 		return abi->reserve(engine, c->request, c->members, c->booked);
 	case CALL_gang_put:
@@ -63,14 +63,14 @@ int32_t call_run(const struct frond_abi *abi, frond_engine *engine, const struct
 	case CALL_undo:
 		return abi->undo(engine);
 	case CALL_recover:
-		return abi->recover(engine, c->key, c->room, c->moves, c->move_list, c->list_cap, c->text, c->cap,
-				    c->len);
+		return abi->recover(engine, c->key, c->room, c->room_count, c->moves, c->move_list, c->list_cap,
+				    c->text, c->cap, c->len);
 	case CALL_defrag:
-		return abi->defrag(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->moves,
-				   c->move_list, c->list_cap, c->text, c->cap, c->len);
+		return abi->defrag(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->room_count,
+				   c->moves, c->move_list, c->list_cap, c->text, c->cap, c->len);
 	case CALL_victims:
-		return abi->victims(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->victims,
-				    c->places, c->keys, c->list_cap, c->text, c->cap, c->len);
+		return abi->victims(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->room_count,
+				    c->victims, c->places, c->keys, c->list_cap, c->text, c->cap, c->len);
 	case CALL_binding:
 		return abi->binding(engine, c->key, c->text, c->cap, c->len);
 	case CALL_stats:
@@ -124,7 +124,11 @@ static const struct field request_fields[] = {
 	FIELD(I32, request, priority),     FIELD(SPAN, request, claim)};
 
 static const struct field member_fields[] = {FIELD(KEY, member, pod), FIELD(U32, member, rank),
-					     FIELD(U32, member, gpus), FIELD(SLOT, member, pinned_slot)};
+					     FIELD(U32, member, gpus), FIELD(SLOT, member, pinned_slot),
+					     FIELD(U32, member, pod_template)};
+
+static const struct field room_fields[] = {FIELD(U32, room, slot), FIELD(U16, room, pod_template),
+					   FIELD(U16, room, today), FIELD(U16, room, ever)};
 
 static const struct field thrift_fields[] = {FIELD(U32, thrift, cpu_milli), FIELD(U32, thrift, memory_mib),
 					     FIELD(U32, thrift, kinds)};
@@ -167,10 +171,11 @@ static const struct field stats_fields[] = {
 	FIELD(U64, stats, conflicts)};
 
 const struct field_list call_fields[RECORDS] = {
-	[RECORD_LIMITS] = LIST(limits_fields),   [RECORD_NODE] = LIST(node_fields),
-	[RECORD_POD] = LIST(pod_fields),         [RECORD_REQUEST] = LIST(request_fields),
-	[RECORD_MEMBER] = LIST(member_fields),   [RECORD_THRIFT] = LIST(thrift_fields),
-	[RECORD_KIND] = LIST(kind_fields),       [RECORD_PLACE] = LIST(place_fields),
-	[RECORD_PLAN] = LIST(plan_fields),       [RECORD_GANG] = LIST(gang_fields),
-	[RECORD_MOVES] = LIST(moves_fields),     [RECORD_MOVE] = LIST(move_fields),
-	[RECORD_VICTIMS] = LIST(victims_fields), [RECORD_STATS] = LIST(stats_fields)};
+	[RECORD_LIMITS] = LIST(limits_fields), [RECORD_NODE] = LIST(node_fields),
+	[RECORD_POD] = LIST(pod_fields),       [RECORD_REQUEST] = LIST(request_fields),
+	[RECORD_MEMBER] = LIST(member_fields), [RECORD_ROOM] = LIST(room_fields),
+	[RECORD_THRIFT] = LIST(thrift_fields), [RECORD_KIND] = LIST(kind_fields),
+	[RECORD_PLACE] = LIST(place_fields),   [RECORD_PLAN] = LIST(plan_fields),
+	[RECORD_GANG] = LIST(gang_fields),     [RECORD_MOVES] = LIST(moves_fields),
+	[RECORD_MOVE] = LIST(move_fields),     [RECORD_VICTIMS] = LIST(victims_fields),
+	[RECORD_STATS] = LIST(stats_fields)};

@@ -119,8 +119,9 @@ struct call {
 	const struct frond_pair *pairs;
 	uint32_t label_count; /* of annotations the request knows how many */
 	const struct frond_member *members;
-	const struct frond_place *booked;  /* reserve: as many as members */
-	const struct frond_room *room;     /* NULL: no bound */
+	const struct frond_place *booked; /* reserve: as many as members */
+	const struct frond_room *room;    /* exceptions */
+	uint32_t room_count;
 	const struct frond_thrift *thrift; /* NULL: none, and none of the two below */
 	const struct frond_kind *kinds;    /* as many as thrift says */
 	const struct frond_left *left;     /* by slot */
@@ -155,6 +156,7 @@ uint32_t call_members(const struct call *call);
 /* ---- records, field by field ------------------------------------------------------------------------------------- */
 
 enum field_type {
+	FIELD_U16,
 	FIELD_U32,
 	FIELD_SLOT, /* a uint32_t that may be FROND_NONE */
 	FIELD_I32,
@@ -177,6 +179,7 @@ enum call_record {
 	RECORD_POD,
 	RECORD_REQUEST,
 	RECORD_MEMBER,
+	RECORD_ROOM,
 	RECORD_THRIFT,
 	RECORD_KIND,
 	RECORD_PLACE,

@@ -171,12 +171,15 @@ func TestAnswersAndRefusals(t *testing.T) {
 		}
 	}
 	request, members := gang(2, 8)
-	room := make([]Room, 8)
+	room := []Room{{Slot: 0}, {Slot: 1}, {Slot: 2}, {Slot: 3}}
 	if plan, _, _, err := e.Plan(request, members, nil, room); err != nil || plan.Outcome == Placed {
 		t.Errorf("no room: %+v %v", plan, err)
 	}
-	if _, _, _, err := e.Plan(request, members, nil, room[:7]); !IsCode(err, CodeBad) {
-		t.Errorf("a room of the wrong size: %v", err)
+	if _, _, _, err := e.Plan(request, members, nil, []Room{{Slot: 1}, {Slot: 0}}); !IsCode(err, CodeBad) {
+		t.Errorf("exceptions out of order: %v", err)
+	}
+	if _, _, _, err := e.Plan(request, members, nil, []Room{{Slot: 7}}); !IsCode(err, CodeUnknown) {
+		t.Errorf("an exception for a node that is not there: %v", err)
 	}
 	if _, _, _, err := e.Plan(request, nil, nil, nil); !IsCode(err, CodeLimit) {
 		t.Errorf("nobody: %v", err)

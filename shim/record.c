@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum runs { RUNS_U8, RUNS_U16, RUNS_ROOM, RUNS_LEFT };
+enum runs { RUNS_U8, RUNS_U16, RUNS_LEFT };
 
 static void write_fields(FILE *file, enum call_record record, const void *base, const char *in, uint32_t in_len);
 static void write_key(FILE *file, const struct frond_key *key);
@@ -59,10 +59,8 @@ void record_question(FILE *file, const struct call *call, uint32_t nodes)
 		fprintf(file, " color %" PRIu32, call->color);
 	if (shape->in & IN_LABELS)
 		fprintf(file, " labels %" PRIu32, call->label_count);
-	if (shape->in & IN_ROOM && call->room == NULL)
-		fputs(" room none", file);
-	if (shape->in & IN_ROOM && call->room != NULL)
-		fprintf(file, " room %" PRIu32, nodes);
+	if (shape->in & IN_ROOM)
+		fprintf(file, " room %" PRIu32, call->room_count);
 	if (shape->in & IN_THRIFT && call->thrift == NULL)
 		fputs(" thrift none", file);
 	if (shape->in & IN_THRIFT && call->thrift != NULL) {
@@ -103,9 +101,10 @@ static void write_lines(FILE *file, const struct call *call, uint32_t nodes)
 	}
 	if (shape->in & IN_ANNOTATIONS)
 		write_pairs(file, call, "annotation", call->request->annotations);
-	if (shape->in & IN_ROOM && call->room != NULL) {
+	for (uint32_t i = 0; shape->in & IN_ROOM && i < call->room_count; i++) {
 		fputs(" room", file);
-		write_runs(file, RUNS_ROOM, call->room, nodes);
+		write_fields(file, RECORD_ROOM, &call->room[i], NULL, 0);
+		fputc('\n', file);
 	}
 	if (!(shape->in & IN_THRIFT) || call->thrift == NULL)
 		return;
@@ -237,6 +236,7 @@ static void write_fields(FILE *file, enum call_record record, const void *base, 
 		const struct field *field = &call_fields[record].fields[i];
 		const char *at = (const char *)base + field->at;
 		union {
+			uint16_t u16;
 			uint32_t u32;
 			int32_t i32;
 			uint64_t u64;
@@ -246,6 +246,10 @@ static void write_fields(FILE *file, enum call_record record, const void *base, 
 		} value;
 		fprintf(file, " %s ", field->name);
 		switch (field->type) {
+		case FIELD_U16:
+			memcpy(&value.u16, at, sizeof(value.u16));
+			fprintf(file, "%u", (unsigned)value.u16);
+			break;
 		case FIELD_U32:
 			memcpy(&value.u32, at, sizeof(value.u32));
 			fprintf(file, "%" PRIu32, value.u32);
@@ -349,12 +353,8 @@ static uint64_t value_at(enum runs type, const void *base, uint32_t i)
 		return ((const uint8_t *)base)[i];
 	if (type == RUNS_U16)
 		return ((const uint16_t *)base)[i];
-	if (type == RUNS_LEFT) {
-		const struct frond_left *left = &((const struct frond_left *)base)[i];
-		return (uint64_t)left->cpu_milli << 32 | left->memory_mib;
-	}
-	const struct frond_room *room = &((const struct frond_room *)base)[i];
-	return (uint64_t)room->today << 32 | room->ever;
+	const struct frond_left *left = &((const struct frond_left *)base)[i];
+	return (uint64_t)left->cpu_milli << 32 | left->memory_mib;
 }
 
 /* " VALUE*COUNT" for every run of equal values, and the end of the line; "*1" is left out. */
@@ -365,7 +365,7 @@ static void write_runs(FILE *file, enum runs type, const void *base, uint32_t co
 		uint64_t value = value_at(type, base, i);
 		for (end = i + 1; end < count && value_at(type, base, end) == value;)
 			end++;
-		if (type == RUNS_ROOM || type == RUNS_LEFT)
+		if (type == RUNS_LEFT)
 			fprintf(file, " %" PRIu64 "/%" PRIu64, value >> 32, value & UINT32_MAX);
 		else
 			fprintf(file, " %" PRIu64, value);

@@ -129,9 +129,11 @@ func (s *session) room() []Room {
 	if s.random.IntN(3) > 0 {
 		return nil
 	}
-	room := make([]Room, s.nodes)
-	for i := range room {
-		room[i] = Room{Today: uint16(s.random.IntN(3)), Ever: uint16(2 + s.random.IntN(2)*65533)}
+	var room []Room // nodes that are not there any more make the engine refuse: that is recorded, too
+	for slot := range s.nodes {
+		if s.random.IntN(2) == 0 {
+			room = append(room, Room{Slot: uint32(slot), Today: uint16(s.random.IntN(3)), Ever: uint16(2 + s.random.IntN(2)*65533)})
+		}
 	}
 	return room
 }
@@ -413,14 +415,14 @@ func TestACrashLeavesAUsableRecording(t *testing.T) {
 
 func TestReplaySaysWhatIsAllowed(t *testing.T) {
 	program := replayer(t)
-	const header = "frond-recording 1 abi 4\n"
+	const header = "frond-recording 1 abi 5\n"
 	const create = header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n= OK text \"\"\n"
-	const order = "order gang 00000000000000000000000000000001 members 1 min_member 1 gpus_desired 1 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 claim \"\" room none thrift "
+	const order = "order gang 00000000000000000000000000000001 members 1 min_member 1 gpus_desired 1 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 claim \"\" room 0 thrift "
 	for _, test := range []struct{ name, text, want string }{
-		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 4"},
+		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 5"},
 		{"something else", "kind: Fabric\n", "1: recording: expected frond-recording, got \"kind: Fabric\""},
-		{"another format", "frond-recording 2 abi 4\n", "1: recording: format 2 of ABI 4, this program reads format 1 of ABI 4"},
-		{"another ABI", "frond-recording 1 abi 1\n", "1: recording: format 1 of ABI 1, this program reads format 1 of ABI 4"},
+		{"another format", "frond-recording 2 abi 5\n", "1: recording: format 2 of ABI 5, this program reads format 1 of ABI 5"},
+		{"another ABI", "frond-recording 1 abi 1\n", "1: recording: format 1 of ABI 1, this program reads format 1 of ABI 5"},
 		{"no engine", header + "stats\n", "2: stats: expected create first"},
 		{"two engines", create + create[len(header):], "4: create: there is an engine already, a recording has one"},
 		{"no such call", create + "fly\n", "4: recording: expected a call or its answer, got \"fly\""},
@@ -434,13 +436,14 @@ func TestReplaySaysWhatIsAllowed(t *testing.T) {
 		{"a cap beyond reason", create + "dump cap 67108865\n", "4: dump.cap: must be a number from 0 to 67108864"},
 		{"a text without end", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 allocated \"x\n", "4: pod_put.allocated: must be a text in quotes"},
 		{"a bad escape", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 allocated \"\\x\"\n", "4: pod_put.allocated: must be a text in quotes"},
-		{"too few room entries", create + "recover gang 00000000000000000000000000000001 room 3 list_cap 1 cap 1\n", "4: recover.room: must be none or the number of nodes"},
+		{"too many exceptions", create + "recover gang 00000000000000000000000000000001 room 1048577 list_cap 1 cap 1\n", "4: recover.room: must be a number from 0 to 1048576"},
+		{"an exception out of range", create + "recover gang 00000000000000000000000000000001 room 1 list_cap 1 cap 1\n room slot 0 pod_template 65536 today 1 ever 1\n", "5: recover.pod_template: must be a number from 0 to 65535"},
 		{"too few nodes for thrift", create + order + "3 cpu_milli 1 memory_mib 1 kinds 0 cap 512\n", "4: order.thrift: must be none or the number of nodes"},
 		{"thrift without kinds", create + order + "4 cpu_milli 1 memory_mib 1 cap 512\n", "4: order.kinds: expected this name and a value"},
-		{"kinds beyond reason", create + order + "4 cpu_milli 1 memory_mib 1 kinds 65537 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none\n", "5: order.kinds: at most 65536 are possible, got 65537"},
-		{"a kind missing", create + order + "4 cpu_milli 1 memory_mib 1 kinds 1 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none\n left 1/1*4\n", "6: order.kind: expected a line that begins with a blank and this name"},
-		{"half of what is left", create + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none\n left 1*4\n", "6: order.left: expected CPU/MEMORY"},
-		{"a run too long", create + "recover gang 00000000000000000000000000000001 room 4 list_cap 1 cap 1\n room 1/1*5\n", "5: recover.room: must be a number from 0 to 4"},
+		{"kinds beyond reason", create + order + "4 cpu_milli 1 memory_mib 1 kinds 65537 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n", "5: order.kinds: at most 65536 are possible, got 65537"},
+		{"a kind missing", create + order + "4 cpu_milli 1 memory_mib 1 kinds 1 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*4\n", "6: order.kind: expected a line that begins with a blank and this name"},
+		{"half of what is left", create + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1*4\n", "6: order.left: expected CPU/MEMORY"},
+		{"a run too long", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 1\n" + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 1\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*5\n", "5: order.left: must be a number from 0 to 4"},
 		{"too many members", create + "reserve gang 00000000000000000000000000000001 members 16385 min_member 1 gpus_desired 0 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 claim \"\"\n", "4: reserve.members: at most 16384 are possible, got 16385"},
 		{"no such engine", header + "create nodes 131073 pods 1 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131073 nodes and 1 pods is not possible"},
 		{"an engine without bounds", header + "create nodes 131072 pods 1048575 text_bytes 1073741824 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131072 nodes and 1048575 pods is not possible, or needs more than 512 MiB"},

@@ -332,7 +332,8 @@ int32_t shim_pod_put(const struct shim *shim, const struct frond_pod *pod, const
 
 int32_t shim_plan(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		  const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		  struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap, uint32_t *len)
+		  uint32_t room_count, struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap,
+		  uint32_t *len)
 {
 	struct call call = {.kind = CALL_plan,
 			    .request = request,
@@ -341,6 +342,7 @@ int32_t shim_plan(const struct shim *shim, const struct frond_request *request, 
 			    .in = in,
 			    .in_len = in_len,
 			    .room = room,
+			    .room_count = room_count,
 			    .plan = out,
 			    .places = places,
 			    .text = text,
@@ -351,8 +353,9 @@ int32_t shim_plan(const struct shim *shim, const struct frond_request *request, 
 
 int32_t shim_order(const struct shim *shim, const struct frond_request *request, const struct frond_member *member,
 		   const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		   const struct frond_thrift *thrift, const struct frond_kind *kinds, const struct frond_left *left,
-		   struct frond_plan *out, uint16_t *position, char *text, uint32_t cap, uint32_t *len)
+		   uint32_t room_count, const struct frond_thrift *thrift, const struct frond_kind *kinds,
+		   const struct frond_left *left, struct frond_plan *out, uint16_t *position, char *text, uint32_t cap,
+		   uint32_t *len)
 {
 	struct call call = {.kind = CALL_order,
 			    .request = request,
@@ -361,6 +364,7 @@ int32_t shim_order(const struct shim *shim, const struct frond_request *request,
 			    .in = in,
 			    .in_len = in_len,
 			    .room = room,
+			    .room_count = room_count,
 			    .thrift = thrift,
 			    .kinds = kinds,
 			    .left = left,
@@ -443,12 +447,13 @@ int32_t shim_undo(const struct shim *shim)
 }
 
 int32_t shim_recover(const struct shim *shim, const struct frond_key *gang, const struct frond_room *room,
-		     struct frond_moves *out, struct frond_move *moves, uint32_t list_cap, char *text, uint32_t cap,
-		     uint32_t *len)
+		     uint32_t room_count, struct frond_moves *out, struct frond_move *moves, uint32_t list_cap,
+		     char *text, uint32_t cap, uint32_t *len)
 {
 	struct call call = {.kind = CALL_recover,
 			    .key = gang,
 			    .room = room,
+			    .room_count = room_count,
 			    .moves = out,
 			    .move_list = moves,
 			    .list_cap = list_cap,
@@ -460,8 +465,8 @@ int32_t shim_recover(const struct shim *shim, const struct frond_key *gang, cons
 
 int32_t shim_defrag(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		    const struct frond_pair *annotations, const char *in, uint32_t in_len,
-		    const struct frond_room *room, struct frond_moves *out, struct frond_move *moves, uint32_t list_cap,
-		    char *text, uint32_t cap, uint32_t *len)
+		    const struct frond_room *room, uint32_t room_count, struct frond_moves *out,
+		    struct frond_move *moves, uint32_t list_cap, char *text, uint32_t cap, uint32_t *len)
 {
 	struct call call = {.kind = CALL_defrag,
 			    .request = request,
@@ -470,6 +475,7 @@ int32_t shim_defrag(const struct shim *shim, const struct frond_request *request
 			    .in = in,
 			    .in_len = in_len,
 			    .room = room,
+			    .room_count = room_count,
 			    .moves = out,
 			    .move_list = moves,
 			    .list_cap = list_cap,
@@ -481,8 +487,9 @@ int32_t shim_defrag(const struct shim *shim, const struct frond_request *request
 
 int32_t shim_victims(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		     const struct frond_pair *annotations, const char *in, uint32_t in_len,
-		     const struct frond_room *room, struct frond_victims *out, struct frond_place *places,
-		     struct frond_key *pods, uint32_t list_cap, char *text, uint32_t cap, uint32_t *len)
+		     const struct frond_room *room, uint32_t room_count, struct frond_victims *out,
+		     struct frond_place *places, struct frond_key *pods, uint32_t list_cap, char *text, uint32_t cap,
+		     uint32_t *len)
 {
 	struct call call = {.kind = CALL_victims,
 			    .request = request,
@@ -491,6 +498,7 @@ int32_t shim_victims(const struct shim *shim, const struct frond_request *reques
 			    .in = in,
 			    .in_len = in_len,
 			    .room = room,
+			    .room_count = room_count,
 			    .victims = out,
 			    .places = places,
 			    .keys = pods,

@@ -282,10 +282,10 @@ func (e *Engine) podPut(shim *C.struct_shim, pod Pod) error {
 	return err
 }
 
-// Plan places members jointly and changes nothing. members stand by ascending rank; room is indexed by slot and may be
-// nil. The sentence says why here, or what stands in the way; places are parallel to members when it was placed.
+// Plan places members jointly and changes nothing. members stand by ascending rank; room lists
+// exceptions and may be nil. The sentence says why here, or what stands in the way; places are parallel to members when it was placed.
 func (e *Engine) Plan(request Request, members []Member, annotations map[string]string, room []Room) (plan Plan, places []Place, sentence string, err error) {
-	if err := cmp.Or(checkMembers(members), e.checkRoom(room)); err != nil {
+	if err := checkMembers(members); err != nil {
 		return plan, nil, "", err
 	}
 	places = make([]Place, len(members))
@@ -296,7 +296,7 @@ func (e *Engine) Plan(request Request, members []Member, annotations map[string]
 		}
 		var out C.struct_frond_plan
 		sentence, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_plan(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), &out,
+			return C.shim_plan(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), C.uint32_t(len(room)), &out,
 				cPlaces(places), text, size, length)
 		})
 		plan = goPlan(&out)
@@ -311,7 +311,7 @@ func (e *Engine) Plan(request Request, members []Member, annotations map[string]
 // Order gives every node its position for one pod, by slot: 0 is best, NoPosition where it does not fit. A nil thrift is
 // none; with a topology the engine does not look at it.
 func (e *Engine) Order(request Request, member Member, annotations map[string]string, room []Room, thrift *Thrift) (plan Plan, position []uint16, sentence string, err error) {
-	if err := errors.Join(e.checkRoom(room), e.checkThrift(thrift)); err != nil {
+	if err := e.checkThrift(thrift); err != nil {
 		return plan, nil, "", err
 	}
 	var asks *C.struct_frond_thrift
@@ -330,7 +330,7 @@ func (e *Engine) Order(request Request, member Member, annotations map[string]st
 		}
 		var out C.struct_frond_plan
 		sentence, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_order(shim, &record, cMembers([]Member{member}), first(pairs), in, inLen, cRoom(room),
+			return C.shim_order(shim, &record, cMembers([]Member{member}), first(pairs), in, inLen, cRoom(room), C.uint32_t(len(room)),
 				asks, cKinds(kinds), cLeft(left), &out, (*C.uint16_t)(unsafe.Pointer(&position[0])), text, size, length)
 		})
 		plan = goPlan(&out)
@@ -443,14 +443,11 @@ func (e *Engine) Undo() error {
 
 // Recover says which members of a gang have to move after a failure, and where to; nothing is booked.
 func (e *Engine) Recover(gang Key, room []Room) (moves Moves, list []Move, sentence string, err error) {
-	if err := e.checkRoom(room); err != nil {
-		return moves, nil, "", err
-	}
 	record := key(gang)
 	var out C.struct_frond_moves
 	err = e.locked(func(shim *C.struct_shim) error {
 		list, sentence, err = listed(e.library, &out.count, func(list []Move, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_recover(shim, &record, cRoom(room), &out, cMoves(list), C.uint32_t(len(list)), text, size, length)
+			return C.shim_recover(shim, &record, cRoom(room), C.uint32_t(len(room)), &out, cMoves(list), C.uint32_t(len(list)), text, size, length)
 		})
 		return err
 	})
@@ -462,7 +459,7 @@ func (e *Engine) Recover(gang Key, room []Room) (moves Moves, list []Move, sente
 
 // Defrag says which members of other gangs have to move so that this one fits; nothing is booked.
 func (e *Engine) Defrag(request Request, members []Member, annotations map[string]string, room []Room) (moves Moves, list []Move, sentence string, err error) {
-	if err := cmp.Or(checkMembers(members), e.checkRoom(room)); err != nil {
+	if err := checkMembers(members); err != nil {
 		return moves, nil, "", err
 	}
 	var out C.struct_frond_moves
@@ -472,7 +469,7 @@ func (e *Engine) Defrag(request Request, members []Member, annotations map[strin
 			return err
 		}
 		list, sentence, err = listed(e.library, &out.count, func(list []Move, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_defrag(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), &out,
+			return C.shim_defrag(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), C.uint32_t(len(room)), &out,
 				cMoves(list), C.uint32_t(len(list)), text, size, length)
 		})
 		return err
@@ -486,7 +483,7 @@ func (e *Engine) Defrag(request Request, members []Member, annotations map[strin
 // Victims says which pods of lower priority have to go so that the gang fits, and where it goes then; nothing is booked.
 // places are parallel to members when it was placed.
 func (e *Engine) Victims(request Request, members []Member, annotations map[string]string, room []Room) (victims Victims, pods []Key, places []Place, sentence string, err error) {
-	if err := cmp.Or(checkMembers(members), e.checkRoom(room)); err != nil {
+	if err := checkMembers(members); err != nil {
 		return victims, nil, nil, "", err
 	}
 	places = make([]Place, len(members))
@@ -497,7 +494,7 @@ func (e *Engine) Victims(request Request, members []Member, annotations map[stri
 			return err
 		}
 		pods, sentence, err = listed(e.library, &out.count, func(pods []Key, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-			return C.shim_victims(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), &out,
+			return C.shim_victims(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), C.uint32_t(len(room)), &out,
 				cPlaces(places), cKeys(pods), C.uint32_t(len(pods)), text, size, length)
 		})
 		return err
@@ -665,13 +662,6 @@ func (l *Library) fail(code C.int32_t, sentence string) error {
 func checkMembers(members []Member) error {
 	if len(members) == 0 || len(members) > MembersMax {
 		return &Error{Code: CodeLimit, Text: fmt.Sprintf("a gang has 1 to %d members, got %d", MembersMax, len(members))}
-	}
-	return nil
-}
-
-func (e *Engine) checkRoom(room []Room) error {
-	if room != nil && len(room) != int(e.limits.Nodes) {
-		return &Error{Code: CodeBad, Text: fmt.Sprintf("room has %d entries where the engine has %d slots", len(room), e.limits.Nodes)}
 	}
 	return nil
 }
@@ -865,10 +855,11 @@ func layout() map[string]uintptr {
 		"Key": unsafe.Sizeof(key), "Key.Hi": unsafe.Offsetof(key.hi), "Key.Lo": unsafe.Offsetof(key.lo),
 		"Member": unsafe.Sizeof(member), "Member.Pod": unsafe.Offsetof(member.pod),
 		"Member.Rank": unsafe.Offsetof(member.rank), "Member.GPUs": unsafe.Offsetof(member.gpus),
-		"Member.PinnedSlot": unsafe.Offsetof(member.pinned_slot), "Member.reserved": unsafe.Offsetof(member.reserved),
+		"Member.PinnedSlot": unsafe.Offsetof(member.pinned_slot), "Member.Template": unsafe.Offsetof(member.pod_template),
 		"Place": unsafe.Sizeof(place), "Place.Slot": unsafe.Offsetof(place.slot),
 		"Place.GPUMask": unsafe.Offsetof(place.gpu_mask), "Place.Ring": unsafe.Offsetof(place.ring),
-		"Room": unsafe.Sizeof(room), "Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever),
+		"Room": unsafe.Sizeof(room), "Room.Slot": unsafe.Offsetof(room.slot), "Room.Template": unsafe.Offsetof(room.pod_template),
+		"Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever), "Room.reserved": unsafe.Offsetof(room.reserved),
 		"Kind": unsafe.Sizeof(kind), "Kind.CPUMilli": unsafe.Offsetof(kind.cpu_milli), "Kind.MemoryMiB": unsafe.Offsetof(kind.memory_mib),
 		"Kind.GPUs": unsafe.Offsetof(kind.gpus), "Kind.Pods": unsafe.Offsetof(kind.pods),
 		"Left": unsafe.Sizeof(left), "Left.CPUMilli": unsafe.Offsetof(left.cpu_milli), "Left.MemoryMiB": unsafe.Offsetof(left.memory_mib),

@@ -61,11 +61,13 @@ int32_t shim_pod_put(const struct shim *shim, const struct frond_pod *pod, const
 		     uint32_t cap, uint32_t *len);
 int32_t shim_plan(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		  const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		  struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap, uint32_t *len);
+		  uint32_t room_count, struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap,
+		  uint32_t *len);
 int32_t shim_order(const struct shim *shim, const struct frond_request *request, const struct frond_member *member,
 		   const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		   const struct frond_thrift *thrift, const struct frond_kind *kinds, const struct frond_left *left,
-		   struct frond_plan *out, uint16_t *position, char *text, uint32_t cap, uint32_t *len);
+		   uint32_t room_count, const struct frond_thrift *thrift, const struct frond_kind *kinds,
+		   const struct frond_left *left, struct frond_plan *out, uint16_t *position, char *text, uint32_t cap,
+		   uint32_t *len);
 int32_t shim_reserve(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		     const struct frond_place *places);
 int32_t shim_gang_put(const struct shim *shim, const struct frond_request *request,
@@ -80,16 +82,17 @@ int32_t shim_tick(const struct shim *shim, int64_t now_ms, struct frond_key *exp
 int32_t shim_what_if(const struct shim *shim);
 int32_t shim_undo(const struct shim *shim);
 int32_t shim_recover(const struct shim *shim, const struct frond_key *gang, const struct frond_room *room,
-		     struct frond_moves *out, struct frond_move *moves, uint32_t list_cap, char *text, uint32_t cap,
-		     uint32_t *len);
+		     uint32_t room_count, struct frond_moves *out, struct frond_move *moves, uint32_t list_cap,
+		     char *text, uint32_t cap, uint32_t *len);
 int32_t shim_defrag(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		    const struct frond_pair *annotations, const char *in, uint32_t in_len,
-		    const struct frond_room *room, struct frond_moves *out, struct frond_move *moves, uint32_t list_cap,
-		    char *text, uint32_t cap, uint32_t *len);
+		    const struct frond_room *room, uint32_t room_count, struct frond_moves *out,
+		    struct frond_move *moves, uint32_t list_cap, char *text, uint32_t cap, uint32_t *len);
 int32_t shim_victims(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		     const struct frond_pair *annotations, const char *in, uint32_t in_len,
-		     const struct frond_room *room, struct frond_victims *out, struct frond_place *places,
-		     struct frond_key *pods, uint32_t list_cap, char *text, uint32_t cap, uint32_t *len);
+		     const struct frond_room *room, uint32_t room_count, struct frond_victims *out,
+		     struct frond_place *places, struct frond_key *pods, uint32_t list_cap, char *text, uint32_t cap,
+		     uint32_t *len);
 int32_t shim_binding(const struct shim *shim, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len);
 int32_t shim_stats(const struct shim *shim, struct frond_stats *out);
 int32_t shim_problems(const struct shim *shim, char *text, uint32_t cap, uint32_t *len);

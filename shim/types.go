@@ -181,13 +181,17 @@ type Member struct {
 	Rank       uint32
 	GPUs       uint32 // 0: counts for all-or-nothing, placed by upstream
 	PinnedSlot uint32 // bound there already; None: to be placed
-	reserved   uint32
+	Template   uint32 // members that are scheduled alike have the same; under the number of members
 }
 
-// Room is how many members a node takes, by everything that the engine does not know. The layout is the ABI's.
+// Room is an exception: a node that takes fewer members of a template than its GPUs allow, because of everything that the
+// engine does not know. Lists ascend by slot, then template. The layout is the ABI's.
 type Room struct {
-	Today uint16 // now: filters, CPU, memory, assumed pods
-	Ever  uint16 // on the empty, healthy node: labels, allocatable
+	Slot     uint32
+	Template uint16
+	Today    uint16 // now: filters, CPU, memory, assumed pods
+	Ever     uint16 // on the empty, healthy node: labels, allocatable
+	reserved uint16
 }
 
 // Thrift is what Order needs to keep GPUs of use in a cluster without topology: the engine sees no CPU and no memory.

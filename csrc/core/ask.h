@@ -71,10 +71,18 @@ struct ask {
 	struct gpu_wish gpu;               /* which GPUs inside a node */
 	struct gpu_named named[FROND_GPUS_MAX];
 	uint32_t named_count;
-	const struct frond_room *room; /* by slot; NULL: no bound */
-	const struct thrift *thrift;   /* place_order() alone; NULL: none */
-	uint32_t weight[SCORE_TERMS];  /* thousandths */
+	const struct frond_room *room; /* exceptions, ascending by slot, then template */
+	uint32_t room_count;
+	const struct thrift *thrift;  /* place_order() alone; NULL: none */
+	uint32_t weight[SCORE_TERMS]; /* thousandths */
 };
+
+/* The first exception of the slot; NULL: there is none. */
+const struct frond_room *ask_room(const struct ask *ask, uint32_t slot);
+/* Members that the node takes by its exceptions, whichever template they are of; UINT32_MAX: as many as its GPUs allow. */
+uint32_t ask_room_today(const struct ask *ask, uint32_t slot);
+uint32_t ask_room_ever(const struct ask *ask, uint32_t slot);
+
 /* What keeps a node that could hold a member from doing so today. */
 enum blocker { BLOCKED_CORDONED, BLOCKED_DOWN, BLOCKED_UNHEALTHY, BLOCKED_IN_USE, BLOCKED_FILTERED, BLOCKERS };
 

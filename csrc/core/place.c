@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place_work.h"
 
+#include "core/span.h"
+
 #define STATES      3u         /* of a cell in place_table.c */
 #define ROWS_LEAST  5u         /* of the table for the largest gang; with few of them it is computed more often */
 #define CELLS_NODES 16384u     /* engines up to this size get a table that seldom has to be computed again */
@@ -33,7 +35,7 @@ static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_
 	scratch->end = arena->base + arena->used;
 }
 
-struct place_work *place_layout(struct arena *arena, const struct fabric *fabric, const struct ledger *ledger,
+struct place_work *place_layout(struct arena *arena, struct fabric *fabric, const struct ledger *ledger,
 				struct gpuset *const *sets, uint32_t nodes, uint64_t scratch)
 {
 	struct place_work sizes = {0}; /* while only counting */
@@ -46,6 +48,10 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	work->hold = arena_raw(arena, leaves, sizeof *work->hold);
 	work->stamp = arena_take(arena, leaves, sizeof *work->stamp);
 	work->leaf_pin = arena_take(arena, leaves, sizeof *work->leaf_pin);
+	work->limit = arena_take(arena, nodes, sizeof *work->limit);
+	work->leaf_excepted = arena_take(arena, leaves, sizeof *work->leaf_excepted);
+	work->leaf_never = arena_take(arena, leaves, sizeof *work->leaf_never);
+	work->spine_excepted = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->spine_excepted);
 	work->candidates.fill = arena_raw(arena, min_u32(nodes, FROND_LEAF_NODES), sizeof *work->candidates.fill);
 	work->candidates.picks = arena_raw(arena, FROND_MEMBERS_MAX + 1, sizeof *work->candidates.picks);
 	work->candidates.frames =
@@ -58,6 +64,8 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 	if (place == NULL)
 		return NULL;
 	place->fabric = fabric;
+	place->leaf_sums = fabric->leaf;
+	place->spine_sums = fabric->spine;
 	place->ledger = ledger;
 	place->nodes = ledger->nodes;
 	place->sets = sets;
@@ -81,7 +89,7 @@ static void count_members(struct place_work *work)
 	const struct ask *ask = work->ask;
 	bool mixed = false;
 	uint64_t gpus = 0;
-	work->gang.size = work->gang.total = work->gang.pins = 0;
+	work->gang.size = work->gang.total = work->gang.pins = work->gang.templates = 0;
 	for (uint32_t i = 0; i < ask->count; i++) {
 		const struct frond_member *member = &ask->members[i];
 		work->member_pos[i] = FROND_NONE;
@@ -91,6 +99,7 @@ static void count_members(struct place_work *work)
 		work->gang.size = member->gpus;
 		work->gang.total++;
 		work->gang.pins += member->pinned_slot != FROND_NONE;
+		work->gang.templates = max_u32(work->gang.templates, member->pod_template + 1);
 		gpus += member->gpus;
 	}
 	if (mixed)
@@ -138,13 +147,14 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	work->plan++;
 	work->chosen_topology = FROND_NONE;
 	work->scope.constrained = wish->mode == MODE_REQUIRED;
-	work->scope.shaped = ask->room == NULL && ask->named_count == 0;
+	work->scope.shaped = ask->named_count == 0;
 	work->scope.counted = work->scope.shaped && !work->scope.constrained && ask->only_slot == FROND_NONE &&
 			      work->gang.size != 0 && ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
 	work->scope.alike = work->scope.shaped && work->gang.pins == 0 && ask->only_slot == FROND_NONE;
 	work->scope.per_leaf = UINT32_MAX;
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
+	place_rooms_mark(work);
 }
 
 /* Leaves the scratch as begin() expects it. */
@@ -230,9 +240,8 @@ static void count_use(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	struct frond_plan *plan = &work->answer->plan;
-	struct extent use = {.spines = 0};
-	uint32_t count = 0, last = FROND_NONE, last_spine = FROND_NONE, last_leaf = FROND_NONE;
-	uint32_t on_node = 0, in_leaf = 0, loose = 0;
+	struct use use = use_none();
+	uint32_t count = 0;
 	bool ascending = true;
 	for (uint32_t i = 0; i < work->ask->count; i++) {
 		const struct frond_member *member = &work->ask->members[i];
@@ -245,33 +254,13 @@ static void count_use(struct place_work *work)
 	}
 	if (!ascending)
 		sort_u64(work->member_list, count);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t position = (uint32_t)work->member_list[i], leaf = fabric->leaf_of[position];
-		bool same_leaf = position == last || (leaf != FROND_NONE && leaf == last_leaf);
-		on_node = position == last ? on_node + 1 : 1;
-		in_leaf = same_leaf ? in_leaf + 1 : 1;
-		use.fullest_node = max_u32(use.fullest_node, on_node);
-		use.fullest_leaf = max_u32(use.fullest_leaf, in_leaf);
-		plan->nodes += position != last;
-		last = position;
-		if (same_leaf)
-			continue;
-		if (leaf == FROND_NONE) {
-			loose++;
-			continue;
-		}
-		plan->leaves++;
-		plan->spines += fabric->leaf_spine[leaf] != last_spine;
-		plan->runs +=
-			last_leaf == FROND_NONE || leaf != last_leaf + 1 || fabric->leaf_spine[leaf] != last_spine;
-		last_leaf = leaf;
-		last_spine = fabric->leaf_spine[leaf];
-	}
-	use.spines = plan->spines + loose;
-	use.leaves = plan->leaves + loose;
-	use.runs = plan->runs + loose;
-	use.nodes = plan->nodes;
-	work->answer->extent = use;
+	for (uint32_t i = 0; i < count; i++)
+		use_add(&use, fabric, (uint32_t)work->member_list[i], 0);
+	plan->spines = use.extent.spines - use.loose;
+	plan->leaves = use.extent.leaves - use.loose;
+	plan->runs = use.extent.runs - use.loose;
+	plan->nodes = use.extent.nodes;
+	work->answer->extent = use.extent;
 }
 
 /* ---- the decision --------------------------------------------------------------------------------------------------- */
@@ -394,6 +383,7 @@ void place_gang(struct place_work *work, const struct ask *ask, struct answer *a
 	if (answer->plan.outcome == FROND_PLACED)
 		hand_out_gpus(work, places);
 	place_end(work);
+	place_rooms_clear(work);
 }
 
 bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer)
@@ -401,5 +391,6 @@ bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer
 	begin(work, ask, answer);
 	bool fits = work->gang.total == 0 || (work->gang.size == 0 ? place_mixed_rule(work) : place_rule(work));
 	mark_pins(work, UINT32_MAX);
+	place_rooms_clear(work);
 	return fits;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * place.h - where a gang goes: the rules of spec 3.3 and the order of 3.4, on today's free GPUs.
- * Pure: reads nodes, fabric and ledger, writes only its scratch and the caller's output. Never books anything.
+ * Pure: reads nodes, fabric and ledger, writes only its scratch and the caller's output; what exceptions change in the
+ * counts of leaves (place_room.c) is put back before it returns. Never books anything.
  *
  * Exact for members of equal size in steps 1-3 (hard rules, preferred domain, strategy) at any size. From step 4 on
  * (GPU links, weighted score, fragmentation, position) the first FROND_CANDIDATES placements that are equal so far are
@@ -17,7 +18,7 @@
 struct place_work; /* scratch; sized by limits, laid out once */
 
 /* sets[node.topology] is the node's table. */
-struct place_work *place_layout(struct arena *arena, const struct fabric *fabric, const struct ledger *ledger,
+struct place_work *place_layout(struct arena *arena, struct fabric *fabric, const struct ledger *ledger,
 				struct gpuset *const *sets, uint32_t nodes, uint64_t scratch);
 
 /* Memory, of `scratch` bytes or more, that the planner leaves alone between its calls; what is in it does not last beyond

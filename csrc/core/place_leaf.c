@@ -72,8 +72,7 @@ uint32_t place_node_cap(const struct place_work *work, uint32_t position)
 	if (node->gpus < work->gang.size || !node_fast(node, work->ask->bandwidth_gbps))
 		return 0;
 	uint32_t members = fits(work, slot, bits_first(node->gpus), 0, node->gpus);
-	if (work->ask->room != NULL)
-		members = min_u32(members, work->ask->room[slot].ever);
+	members = min_u32(members, place_room(work, position, false));
 	return min_u32(members, leaf_gpus(work, position) / work->gang.size);
 }
 
@@ -88,8 +87,7 @@ uint32_t place_node_now(const struct place_work *work, uint32_t position)
 	    (ask->only_slot != FROND_NONE && ask->only_slot != slot) || !place_in_domain(work, position))
 		return 0;
 	uint32_t members = fits(work, slot, node_free_mask(node), node->held, free);
-	if (ask->room != NULL)
-		members = min_u32(members, min_u32(ask->room[slot].today, ask->room[slot].ever));
+	members = min_u32(members, place_room(work, position, true));
 	members = min_u32(members, leaf_gpus(work, position) / work->gang.size);
 	if (work->scope.one_node)
 		return members >= work->gang.missing && pinned == work->gang.pins ? members : 0;
@@ -114,12 +112,12 @@ void place_measure(struct place_work *work, uint32_t per_node, bool one_node)
 /* The item's sums tell all: it is a leaf, wholly in question, and nobody of the gang is there. */
 static bool by_sums(const struct place_work *work, uint32_t item)
 {
-	if (work->scope.quick)
-		return item < work->fabric->leaf_count;
-	return work->scope.counted && item < work->fabric->leaf_count && item_pin(work, item) == 0 &&
-	       work->scope.domain == FROND_NONE && work->scope.preferred == FROND_NONE &&
-	       work->ask->bandwidth_gbps <= work->fabric->leaf_slowest[item] &&
-	       item_start(work, item) >= work->scope.from && item_end(work, item) <= work->scope.end;
+	if (item >= work->fabric->leaf_count || work->leaf_excepted[item] & EXCEPTED_TODAY)
+		return false;
+	return work->scope.quick ||
+	       (work->scope.counted && item_pin(work, item) == 0 && work->scope.domain == FROND_NONE &&
+		work->scope.preferred == FROND_NONE && work->ask->bandwidth_gbps <= work->fabric->leaf_slowest[item] &&
+		item_start(work, item) >= work->scope.from && item_end(work, item) <= work->scope.end);
 }
 
 static uint32_t hold_by_nodes(const struct place_work *work, uint32_t leaf)
@@ -341,7 +339,7 @@ static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t member
 	for (uint32_t position = item_start(work, item); count > 0; position++) {
 		const struct node *node = &work->nodes[work->fabric->order[position]];
 		uint32_t free = node_free_count(node);
-		if (nodes[free] == 0 || !node_open(node))
+		if (nodes[free] == 0 || !node_open(node) || place_room(work, position, true) == 0)
 			continue;
 		work->take[position] = (uint16_t)(free == roomiest && nodes[free] == 1 ? last : each[free]);
 		nodes[free]--;

@@ -32,14 +32,13 @@ static uint32_t node_gpus(const struct place_work *work, uint32_t position, bool
 	const struct ask *ask = work->ask;
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
-	const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[slot];
-	if (!node_fast(node, ask->bandwidth_gbps) || (room != NULL && room->ever == 0))
+	if (!node_fast(node, ask->bandwidth_gbps) || place_room(work, position, false) == 0)
 		return 0;
 	if (!today)
 		return node->gpus;
 	if (!node_open(node) || position < work->scope.from || position >= work->scope.end ||
 	    !place_in_domain(work, position) || (ask->only_slot != FROND_NONE && ask->only_slot != slot) ||
-	    (room != NULL && room->today == 0))
+	    place_room(work, position, true) == 0)
 		return 0;
 	return node_free_count(node);
 }
@@ -87,9 +86,7 @@ static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item
 {
 	const struct ask *ask = work->ask;
 	uint32_t pinned = today ? work->pin[at] : 0;
-	const struct frond_room *room = ask->room == NULL ? NULL : &ask->room[work->fabric->order[at]];
-	if (work->take[at] + pinned >= work->scope.per_node ||
-	    (room != NULL && work->take[at] >= (today ? min_u32(room->today, room->ever) : room->ever)))
+	if (work->take[at] + pinned >= work->scope.per_node || work->take[at] >= place_room(work, at, today))
 		return false;
 	bool fresh = work->take[at] == 0 && pinned == 0;
 	return !(fresh && item < work->fabric->leaf_count && ask->max_nodes_per_leaf > 0 &&

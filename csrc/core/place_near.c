@@ -30,7 +30,7 @@ static void nearest_node(struct place_work *work)
 	const struct answer *answer = work->answer;
 	for (uint32_t item = 0; item < work->items; item++) {
 		bool leaf = item < fabric->leaf_count;
-		if (answer->best != BEST_NONE && leaf &&
+		if (answer->best != BEST_NONE && leaf && !work->leaf_excepted[item] &&
 		    (answer->best_room >= FROND_GPUS_MAX || fabric->leaf[item].at_least[answer->best_room + 1] == 0))
 			continue; /* no node of this leaf has more */
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
@@ -55,7 +55,7 @@ static void nearest_leaf(struct place_work *work)
 		if (looked && !place_hopeless(work, spine))
 			continue;
 		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++) {
-			uint32_t room = leaf_hold(work, &fabric->leaf[leaf]), nodes, each;
+			uint32_t room = place_hold(work, leaf), nodes, each;
 			bool nearer = best == FROND_NONE || room > most || (room == most && leaf < best);
 			if (nearer && place_cap(work, leaf, &nodes, &each) >= work->gang.total) {
 				best = leaf;

@@ -162,16 +162,8 @@ static uint32_t best_items(struct place_work *work, uint16_t *position)
 	return count;
 }
 
-void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
-		 uint32_t slots)
+static void order_nodes(struct place_work *work, uint16_t *position)
 {
-	assert(ask->count == 1 && ask->members[0].gpus > 0 && ask->members[0].pinned_slot == FROND_NONE);
-	memset(position, 0xff, slots * sizeof *position);
-	place_begin(work, ask, answer);
-	place_end(work);
-	if (answer->plan.outcome != FROND_PLACED)
-		return;
-
 	place_measure(work, FROND_GPUS_MAX, true);
 	uint32_t count = best_items(work, position);
 	for (uint16_t rank = 0; rank < PLACE_ORDERED && count > 0; rank++) {
@@ -181,4 +173,16 @@ void place_order(struct place_work *work, const struct ask *ask, struct answer *
 			*first = work->candidates.frames[--count];
 		sift_offers(work, 0, count, true);
 	}
+}
+
+void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
+		 uint32_t slots)
+{
+	assert(ask->count == 1 && ask->members[0].gpus > 0 && ask->members[0].pinned_slot == FROND_NONE);
+	memset(position, 0xff, slots * sizeof *position);
+	place_begin(work, ask, answer);
+	place_end(work);
+	if (answer->plan.outcome == FROND_PLACED)
+		order_nodes(work, position);
+	place_rooms_clear(work);
 }

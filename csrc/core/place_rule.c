@@ -8,8 +8,8 @@
  *   r > 1                  at most r adjacent leaves under one spine, every leaf of the run in use
  *   no spine can hold it   fewest adjacent spines, in each one run of adjacent leaves
  *
- * A latency-sensitive gang wants the smallest of node, NVLink domain and leaf. Spines of one shape have one capacity:
- * the first of each is looked at.
+ * A latency-sensitive gang wants the smallest of node, NVLink domain and leaf. Spines of one shape without an exception
+ * have one capacity: the first of each is looked at.
  */
 #include "core/place_work.h"
 
@@ -25,9 +25,17 @@ static bool enough(const struct place_work *work, uint64_t members, uint64_t nod
 	return members >= work->gang.total && (!counts_nodes(work) || nodes >= work->answer->need_nodes);
 }
 
+/* The spine whose view this one shares. */
+static uint32_t view_spine(const struct place_work *work, uint32_t spine)
+{
+	if (!work->scope.shaped || work->spine_excepted[spine])
+		return spine;
+	return work->candidates.alike_seen[work->fabric->spine[spine].shape] - 1;
+}
+
 static const struct spine_view *view_of(const struct place_work *work, uint32_t spine)
 {
-	return &work->scratch.view[work->scope.shaped ? work->fabric->spine[spine].shape : spine];
+	return &work->scratch.view[view_spine(work, spine)];
 }
 
 /* ---- what each spine could hold -------------------------------------------------------------------------------------- */
@@ -125,8 +133,12 @@ static struct sums add_up(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	struct sums sums = {.members = 0};
+	place_alike_forget(work);
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
-		if (!work->scope.shaped || fabric->spine[spine].shape == spine)
+		uint32_t *first = &work->candidates.alike_seen[fabric->spine[spine].shape];
+		if (*first == 0 && !work->spine_excepted[spine])
+			*first = spine + 1;
+		if (view_spine(work, spine) == spine)
 			view_leaves(work, spine);
 		const struct spine_view *view = view_of(work, spine);
 		sums.members += view->members;
@@ -224,7 +236,7 @@ bool place_rule(struct place_work *work)
 	}
 	bool spare = false;
 	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++) {
-		if (work->scope.shaped && work->fabric->spine[spine].shape != spine)
+		if (view_spine(work, spine) != spine)
 			continue;
 		view_runs(work, spine);
 		uint32_t shortest = work->scratch.view[spine].shortest;

@@ -39,7 +39,8 @@ static uint32_t best_kind(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t item = work->candidates.picks[0].item;
-	if (!work->candidates.best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0)
+	if (!work->candidates.best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0 ||
+	    work->leaf_excepted[item] & EXCEPTED_TODAY)
 		return FROND_NONE;
 	uint32_t kind = fabric->leaf_kind[item];
 	bool even = kind != FROND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
@@ -108,7 +109,7 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 	for (; item < hi; item++) {
 		const struct leaf_sum *leaf = &leaves[item];
 		if (leaf->at_least[gpus] < nodes || leaf->free - from > span || !scored_by_free(leaf, total) ||
-		    leaf->odd != 0 || kinds[item] != kind)
+		    leaf->odd != 0 || kinds[item] != kind || work->leaf_excepted[item] & EXCEPTED_TODAY)
 			break;
 	}
 	return item;
@@ -133,14 +134,14 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 		if ((item = next) == hi)
 			break;
 		const struct leaf_sum *leaf = &fabric->leaf[item];
-		uint32_t hold = leaf_hold(work, leaf);
+		uint32_t hold = place_hold(work, item);
 		if (hold < work->gang.missing) {
 			if (hold >= nearer(work))
 				remember(work, item, hold);
 			walk->least = (nearer(work) + walk->each - 1) / walk->each;
 		} else if (fabric->leaf_kind[item] == work->candidates.champion.kind &&
 			   work->candidates.champion.kind != FROND_NONE && leaf->odd == 0 && room > 0 &&
-			   loses(work, leaf)) {
+			   !(work->leaf_excepted[item] & EXCEPTED_TODAY) && loses(work, leaf)) {
 			work->candidates.seen++;
 		} else {
 			place_see_single(work, item);

@@ -625,7 +625,7 @@ static bool chain_alike(const struct place_work *work, const struct chain *chain
 	    chain->lo != fabric->spine_start[chain->first] || chain->hi != fabric->spine_start[chain->last + 1])
 		return false;
 	for (uint32_t i = 0; i <= chain->last - chain->first; i++)
-		if (fabric->spine[chain->first + i].touched != 0 ||
+		if (!place_untouched(work, chain->first + i) ||
 		    fabric->spine[chain->first + i].shape != fabric->spine[other->first + i].shape)
 			return false;
 	return true;

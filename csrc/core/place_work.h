@@ -67,12 +67,13 @@ struct spine_view {                        /* what a spine could hold by capacit
 	bool spare_leaf;                   /* a leaf holds the gang without using each of its nodes */
 };
 
-struct gang_asked {       /* the members of the gang in hand, counted */
-	uint32_t size;    /* GPUs of a member; 0: sizes differ */
-	uint32_t total;   /* members with GPUs */
-	uint32_t missing; /* of them, to be placed */
-	uint32_t pins;    /* of them, pinned */
-	uint64_t want;    /* GPUs that place_mixed.c is looking for */
+struct gang_asked {         /* the members of the gang in hand, counted */
+	uint32_t size;      /* GPUs of a member; 0: sizes differ */
+	uint32_t total;     /* members with GPUs */
+	uint32_t missing;   /* of them, to be placed */
+	uint32_t pins;      /* of them, pinned */
+	uint32_t templates; /* highest pod template of those to be placed + 1 */
+	uint64_t want;      /* GPUs that place_mixed.c is looking for */
 };
 
 struct scope { /* which nodes are in question, and how they and leaves are measured; place_measure() after a change */
@@ -103,10 +104,18 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	struct champion champion; /* place_single.c */
 	/* the leaf with most room, of all in spines that are not hopeless; FROND_NONE: none could hold the gang */
 	uint32_t near_leaf, near_room;
-	uint32_t near_plan;   /* when every such leaf was looked at */
-	uint32_t near_end;    /* behind the last hopeless spine */
-	uint32_t *alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet */
-	uint16_t *fill;       /* by node of a leaf: take[], of another count */
+	uint32_t near_plan; /* when every such leaf was looked at */
+	uint32_t near_end;  /* behind the last hopeless spine */
+	uint32_t *
+		alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet. In place_rule.c:
+				 the first spine of this shape without an exception + 1 */
+	uint16_t *fill;     /* by node of a leaf: take[], of another count */
+};
+
+enum excepted { /* of a leaf: one of its nodes is an exception, and must be looked at for what it takes today, or ever */
+		EXCEPTED = 1,
+		EXCEPTED_TODAY = 2,
+		EXCEPTED_EVER = 4,
 };
 
 struct place_work {
@@ -126,6 +135,14 @@ struct place_work {
 	uint16_t *pin;   /* members already there */
 	uint16_t *take;  /* members that the plan puts there */
 	uint16_t *taken; /* GPUs handed out there so far, or tried */
+
+	/* exceptions; zero outside a plan, see place_room.c */
+	uint8_t *limit;          /* by position */
+	uint8_t *leaf_excepted;  /* by leaf: enum excepted */
+	uint16_t *leaf_never;    /* by leaf: nodes that take nobody on any day */
+	uint8_t *spine_excepted; /* by spine: one of its nodes is one */
+	struct leaf_sum *leaf_sums;
+	struct spine_sum *spine_sums; /* the fabric's, which leave out closed nodes during a plan */
 
 	uint32_t items;
 	/* by leaf: a node without one is an item that is its own sum */
@@ -162,8 +179,15 @@ struct place_work {
 
 /* Decides which node each member gets: member_pos[], answer. */
 void place_begin(struct place_work *work, const struct ask *ask, struct answer *answer);
-/* Counts what the placement uses, and leaves the scratch as place_begin() expects it. */
+/* Counts what the placement uses, and leaves the scratch as place_begin() expects it, but for exceptions: those stay until
+ * place_rooms_clear(). */
 void place_end(struct place_work *work);
+
+/* ---- place_room.c: exceptions ------------------------------------------------------------------------------------------ */
+
+void place_rooms_mark(struct place_work *work);
+void place_rooms_clear(struct place_work *work);
+uint32_t place_room_listed(const struct place_work *work, uint32_t position, bool today);
 
 /* ---- place_leaf.c: what a node and an item can take ---------------------------------------------------------------- */
 
@@ -286,7 +310,13 @@ static inline uint64_t place_leaf_score(struct place_work *work, uint32_t free, 
 	return place_score(work, free, used, total, gpus);
 }
 
-/* What the sums of a leaf say that it takes. */
+/* Members that a node takes by its exceptions, whichever template they are of; UINT32_MAX: as many as its GPUs allow. */
+static inline uint32_t place_room(const struct place_work *work, uint32_t position, bool today)
+{
+	return work->limit[position] == 0 ? UINT32_MAX : place_room_listed(work, position, today);
+}
+
+/* What the sums of a leaf say that it takes. Of a leaf with an exception: at most. */
 static inline uint32_t leaf_hold(const struct place_work *work, const struct leaf_sum *leaf)
 {
 	if (work->scope.one_node) {
@@ -304,10 +334,11 @@ static inline uint32_t place_cap(const struct place_work *work, uint32_t item, u
 {
 	const struct fabric *fabric = work->fabric;
 	if (!work->scope.counted || item >= fabric->leaf_count || fabric->leaf_kind[item] == FROND_NONE ||
-	    work->ask->bandwidth_gbps > fabric->leaf_slowest[item])
+	    work->leaf_excepted[item] & EXCEPTED_EVER || work->ask->bandwidth_gbps > fabric->leaf_slowest[item])
 		return place_cap_by_nodes(work, item, nodes, node_members);
-	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) / work->gang.size; /* every node is like the first */
-	*nodes = each > 0 ? leaf_nodes(fabric, item) : 0;
+	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) /
+			work->gang.size; /* every node is like the first, or takes nobody */
+	*nodes = each > 0 ? leaf_nodes(fabric, item) - work->leaf_never[item] : 0;
 	*node_members = *nodes > 0 ? each : 0;
 	return *nodes * each;
 }
@@ -379,7 +410,7 @@ static inline void place_alike_forget(struct place_work *work)
 
 static inline bool place_untouched(const struct place_work *work, uint32_t spine)
 {
-	return work->scope.alike && work->fabric->spine[spine].touched == 0;
+	return work->scope.alike && work->fabric->spine[spine].touched == 0 && !work->spine_excepted[spine];
 }
 
 /* Candidates of a later one lose to those of the first by position: they are counted and not looked at. */

@@ -21,7 +21,7 @@ void roster_layout(struct roster *roster, struct arena *arena, uint32_t pods);
 int32_t roster_fill(struct roster *roster, const struct core *core, uint32_t gang);
 /* What the gang asks for: its own terms, the caps and weights of `defaults`. Points to the roster. */
 void roster_ask(const struct roster *roster, const struct terms *terms, const struct ask *defaults,
-		const struct frond_room *room, struct ask *ask);
+		const struct frond_room *room, uint32_t room_count, struct ask *ask);
 
 /* Takes a pod out of gang and ledger; for what-ifs that have asked for room. */
 void what_if_leave(struct core *core, uint32_t entry);
@@ -39,9 +39,9 @@ struct recover_work {
 
 void recover_layout(struct recover_work *work, struct arena *arena, uint32_t nodes, uint32_t pods);
 
-/* The moves that repair a gang, by rank. Outcome: placed (no moves when nothing is lost), or waits.
+/* The moves that repair a gang, by rank. defaults: caps, weights, preferred domain and exceptions. Outcome: placed (no moves when nothing is lost), or waits.
  * FROND_SMALL: more than cap; out->count says how many. FROND_LIMIT: too many members, or no room for the what-if. */
 int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
-		const struct frond_room *room, struct frond_moves *out, struct frond_move *moves, uint32_t cap);
+		struct frond_moves *out, struct frond_move *moves, uint32_t cap);
 
 #endif

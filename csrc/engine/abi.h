@@ -32,11 +32,13 @@ int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, const cha
 		    uint32_t cap, uint32_t *len);
 int32_t abi_plan(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		 const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		 struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap, uint32_t *len);
+		 uint32_t room_count, struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap,
+		 uint32_t *len);
 int32_t abi_order(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
 		  const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		  const struct frond_thrift *thrift, const struct frond_kind *kinds, const struct frond_left *left,
-		  struct frond_plan *out, uint16_t *position, char *text, uint32_t cap, uint32_t *len);
+		  uint32_t room_count, const struct frond_thrift *thrift, const struct frond_kind *kinds,
+		  const struct frond_left *left, struct frond_plan *out, uint16_t *position, char *text, uint32_t cap,
+		  uint32_t *len);
 int32_t abi_reserve(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		    const struct frond_place *places);
 int32_t abi_permit(frond_engine *engine, const struct frond_key *pod, uint32_t *verdict);
@@ -50,16 +52,17 @@ int32_t abi_tick(frond_engine *engine, int64_t now_ms, struct frond_key *expired
 int32_t abi_what_if(frond_engine *engine);
 int32_t abi_undo(frond_engine *engine);
 int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
-		    struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text, uint32_t text_cap,
-		    uint32_t *len);
+		    uint32_t room_count, struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text,
+		    uint32_t text_cap, uint32_t *len);
 int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		   const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		   struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text, uint32_t text_cap,
-		   uint32_t *len);
+		   uint32_t room_count, struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text,
+		   uint32_t text_cap, uint32_t *len);
 int32_t abi_victims(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		    const struct frond_pair *annotations, const char *in, uint32_t in_len,
-		    const struct frond_room *room, struct frond_victims *out, struct frond_place *places,
-		    struct frond_key *pods, uint32_t cap, char *text, uint32_t text_cap, uint32_t *len);
+		    const struct frond_room *room, uint32_t room_count, struct frond_victims *out,
+		    struct frond_place *places, struct frond_key *pods, uint32_t cap, char *text, uint32_t text_cap,
+		    uint32_t *len);
 int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len);
 int32_t abi_stats(frond_engine *engine, struct frond_stats *out);
 int32_t abi_problems(frond_engine *engine, char *text, uint32_t cap, uint32_t *len);

@@ -38,8 +38,8 @@ static int32_t tell_moves(int32_t code, const struct frond_moves *moves, const c
 }
 
 int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
-		    struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text, uint32_t text_cap,
-		    uint32_t *len)
+		    uint32_t room_count, struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text,
+		    uint32_t text_cap, uint32_t *len)
 {
 	struct out writer = {.text = text, .cap = text_cap};
 	*len = 0;
@@ -47,21 +47,28 @@ int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const st
 	uint32_t id = gangs_find(&engine->core.gangs, *gang);
 	if (id == FROND_NONE)
 		return abi_fail(FROND_UNKNOWN, "nobody of the gang holds anything", text, text_cap, len);
+	struct complaint complaint;
+	int32_t code = rooms_formed(engine, &(struct frond_member){.pod_template = 0}, 1, room, room_count, &complaint);
+	if (code != FROND_OK)
+		return abi_fail(code, complaint.text, text, text_cap, len);
 	struct ask defaults = defaults_of(engine);
+	defaults.room = room;
+	defaults.room_count = room_count;
 	tree_find_hash(&engine->tree, &engine->core.fabric, gang_terms(&engine->core.gangs.gangs[id]).domain,
 		       &defaults.domain_first, &defaults.domain_end, &defaults.domain_nvlink);
-	int32_t code = recover(&engine->recover, &engine->core, id, &defaults, room, out, moves, cap);
+	code = recover(&engine->recover, &engine->core, id, &defaults, out, moves, cap);
 	return tell_moves(code, out, "repair", "the gang", &writer, len);
 }
 
 /* Reads a request for which others shall make room. FROND_OK with *refused: the sentence is in text. */
 static int32_t read_for_room(frond_engine *engine, const struct frond_request *request,
 			     const struct frond_member *members, const struct frond_pair *annotations, const char *in,
-			     uint32_t in_len, const struct frond_room *room, struct asked *asked, bool *refused,
-			     struct out *writer, struct complaint *complaint)
+			     uint32_t in_len, const struct frond_room *room, uint32_t room_count, struct asked *asked,
+			     bool *refused, struct out *writer, struct complaint *complaint)
 {
 	abi_build(engine);
-	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, asked, refused, complaint);
+	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, room_count, asked, refused,
+				    complaint);
 	if (code == FROND_OK && *refused)
 		out_printf(writer, "%s", complaint->text);
 	return code;
@@ -69,18 +76,18 @@ static int32_t read_for_room(frond_engine *engine, const struct frond_request *r
 
 int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		   const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		   struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text, uint32_t text_cap,
-		   uint32_t *len)
+		   uint32_t room_count, struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text,
+		   uint32_t text_cap, uint32_t *len)
 {
 	struct asked asked;
 	bool refused;
 	struct out writer = {.text = text, .cap = text_cap};
 	*len = 0;
 	struct complaint complaint;
-	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer,
-				     &complaint);
+	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, room_count, &asked,
+				     &refused, &writer, &complaint);
 	if (code != FROND_OK)
-		return abi_complain(&complaint, text, text_cap, len);
+		return abi_fail(code, complaint.text, text, text_cap, len);
 	if (refused) {
 		*out = (struct frond_moves){.outcome = FROND_REFUSED};
 		return out_finish(&writer, len);
@@ -92,18 +99,19 @@ int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, co
 
 int32_t abi_victims(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		    const struct frond_pair *annotations, const char *in, uint32_t in_len,
-		    const struct frond_room *room, struct frond_victims *out, struct frond_place *places,
-		    struct frond_key *pods, uint32_t cap, char *text, uint32_t text_cap, uint32_t *len)
+		    const struct frond_room *room, uint32_t room_count, struct frond_victims *out,
+		    struct frond_place *places, struct frond_key *pods, uint32_t cap, char *text, uint32_t text_cap,
+		    uint32_t *len)
 {
 	struct asked asked;
 	bool refused;
 	struct out writer = {.text = text, .cap = text_cap};
 	*len = 0;
 	struct complaint complaint;
-	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, &asked, &refused, &writer,
-				     &complaint);
+	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, room_count, &asked,
+				     &refused, &writer, &complaint);
 	if (code != FROND_OK)
-		return abi_complain(&complaint, text, text_cap, len);
+		return abi_fail(code, complaint.text, text, text_cap, len);
 	if (refused) {
 		*out = (struct frond_victims){.outcome = FROND_REFUSED};
 		return out_finish(&writer, len);

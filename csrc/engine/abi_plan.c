@@ -20,18 +20,19 @@ static int32_t told(frond_engine *engine, const struct answer *answer, struct ou
 /* Reads, plans (or orders, when position is given), explains. */
 static int32_t decide(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		      const struct frond_pair *annotations, const char *in, uint32_t in_len,
-		      const struct frond_room *room, const struct thrift *thrift, struct frond_plan *out,
-		      struct frond_place *places, uint16_t *position, char *text, uint32_t cap, uint32_t *len)
+		      const struct frond_room *room, uint32_t room_count, const struct thrift *thrift,
+		      struct frond_plan *out, struct frond_place *places, uint16_t *position, char *text, uint32_t cap,
+		      uint32_t *len)
 {
 	struct asked asked;
 	struct complaint complaint;
 	bool refused;
 	*len = 0;
 	abi_build(engine);
-	int32_t code =
-		request_read(engine, request, members, annotations, in, in_len, room, &asked, &refused, &complaint);
+	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, room_count, &asked,
+				    &refused, &complaint);
 	if (code != FROND_OK)
-		return abi_complain(&complaint, text, cap, len);
+		return abi_fail(code, complaint.text, text, cap, len);
 	struct out writer = {.text = text, .cap = cap};
 	struct answer answer = {.plan = {.generation = engine->core.generation, .outcome = FROND_REFUSED}};
 	if (refused) {
@@ -61,9 +62,11 @@ static int32_t decide(frond_engine *engine, const struct frond_request *request,
 
 int32_t abi_plan(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		 const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		 struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap, uint32_t *len)
+		 uint32_t room_count, struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap,
+		 uint32_t *len)
 {
-	return decide(engine, request, members, annotations, in, in_len, room, NULL, out, places, NULL, text, cap, len);
+	return decide(engine, request, members, annotations, in, in_len, room, room_count, NULL, out, places, NULL,
+		      text, cap, len);
 }
 
 /* Over a limit waste.c would overflow. CPU and memory may be anything. */
@@ -96,8 +99,9 @@ static bool thrift_formed(const struct frond_thrift *thrift, const struct frond_
 
 int32_t abi_order(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
 		  const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
-		  const struct frond_thrift *thrift, const struct frond_kind *kinds, const struct frond_left *left,
-		  struct frond_plan *out, uint16_t *position, char *text, uint32_t cap, uint32_t *len)
+		  uint32_t room_count, const struct frond_thrift *thrift, const struct frond_kind *kinds,
+		  const struct frond_left *left, struct frond_plan *out, uint16_t *position, char *text, uint32_t cap,
+		  uint32_t *len)
 {
 	struct complaint complaint;
 	struct thrift care;
@@ -109,6 +113,6 @@ int32_t abi_order(frond_engine *engine, const struct frond_request *request, con
 	if (thrift != NULL)
 		care = (struct thrift){kinds, thrift->kinds, {thrift->cpu_milli, thrift->memory_mib}, left};
 	memset(position, 0xff, engine->core.node_cap * sizeof *position);
-	return decide(engine, request, member, annotations, in, in_len, room, thrift == NULL ? NULL : &care, out, NULL,
-		      position, text, cap, len);
+	return decide(engine, request, member, annotations, in, in_len, room, room_count, thrift == NULL ? NULL : &care,
+		      out, NULL, position, text, cap, len);
 }

@@ -35,9 +35,13 @@ static int32_t members_formed(const struct frond_engine *engine, const struct fr
 {
 	for (uint32_t i = 0; i < request->members; i++) {
 		const struct frond_member *member = &members[i];
-		if (key_zero(member->pod) || member->reserved != 0)
-			return complain(complaint, 0, "members[%" PRIu32 "]: pod must not be zero, reserved must be",
-					i);
+		if (key_zero(member->pod))
+			return complain(complaint, 0, "members[%" PRIu32 "].pod: must not be zero", i);
+		if (member->pod_template >= request->members)
+			return complain(complaint, 0,
+					"members[%" PRIu32 "].podTemplate: must be under %" PRIu32
+					", the number of members, got %" PRIu32,
+					i, request->members, member->pod_template);
 		if (member->rank > FROND_RANK_MAX)
 			return complain(complaint, 0,
 					"members[%" PRIu32 "].rank: must be between 0 and %u, got %" PRIu32, i,
@@ -52,6 +56,39 @@ static int32_t members_formed(const struct frond_engine *engine, const struct fr
 			return complain(complaint, 0,
 					"members[%" PRIu32 "].pinnedSlot: must be a slot with a node, got %" PRIu32, i,
 					member->pinned_slot);
+	}
+	return FROND_OK;
+}
+
+int32_t rooms_formed(const struct frond_engine *engine, const struct frond_member *members, uint32_t count,
+		     const struct frond_room *room, uint32_t room_count, struct complaint *complaint)
+{
+	uint64_t templates[FROND_MEMBERS_MAX / 64] = {0}; /* that a member has */
+	for (uint32_t i = 0; room_count > 0 && i < count; i++)
+		templates[members[i].pod_template / 64] |= 1ull << members[i].pod_template % 64;
+	if (room_count > 0 && room == NULL)
+		return complain(complaint, 0, "room: is missing, %" PRIu32 " entries were announced", room_count);
+	for (uint32_t i = 0; i < room_count; i++) {
+		const struct frond_room *it = &room[i], *before = i == 0 ? NULL : it - 1;
+		if (it->slot >= engine->core.node_cap || !engine->core.nodes[it->slot].present) {
+			complain(complaint, 0, "room[%" PRIu32 "].slot: must be a slot with a node, got %" PRIu32, i,
+				 it->slot);
+			return it->slot >= engine->core.node_cap ? FROND_BAD : FROND_UNKNOWN;
+		}
+		if (before != NULL &&
+		    (it->slot < before->slot || (it->slot == before->slot && it->pod_template <= before->pod_template)))
+			return complain(
+				complaint, 0,
+				"room[%" PRIu32 "]: must ascend by slot, then template, each pair once; slot %" PRIu32
+				" template %u comes after slot %" PRIu32 " template %u",
+				i, it->slot, (unsigned)it->pod_template, before->slot, (unsigned)before->pod_template);
+		if (it->pod_template >= FROND_MEMBERS_MAX ||
+		    !(templates[it->pod_template / 64] >> it->pod_template % 64 & 1))
+			return complain(complaint, 0, "room[%" PRIu32 "].podTemplate: no member has template %u", i,
+					(unsigned)it->pod_template);
+		if (it->reserved != 0)
+			return complain(complaint, 0, "room[%" PRIu32 "].reserved: must be 0, got %u", i,
+					(unsigned)it->reserved);
 	}
 	return FROND_OK;
 }
@@ -166,8 +203,8 @@ static bool ask_claim(const struct frond_engine *engine, const struct frond_requ
 
 int32_t request_read(const struct frond_engine *engine, const struct frond_request *request,
 		     const struct frond_member *members, const struct frond_pair *annotations, const char *in,
-		     uint32_t in_len, const struct frond_room *room, struct asked *out, bool *refused,
-		     struct complaint *complaint)
+		     uint32_t in_len, const struct frond_room *room, uint32_t room_count, struct asked *out,
+		     bool *refused, struct complaint *complaint)
 {
 	*refused = true;
 	*out = (struct asked){.flags = 0};
@@ -180,6 +217,8 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 		return FROND_OK;
 	}
 	code = members_formed(engine, request, members, complaint);
+	if (code == FROND_OK)
+		code = rooms_formed(engine, members, request->members, room, room_count, complaint);
 	if (code != FROND_OK)
 		return code;
 	if (wish_read(annotations, request->annotations, in, in_len, &engine->args, &out->wish, complaint) !=
@@ -196,7 +235,8 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 				.max_nodes_per_leaf = engine->tuning.max_nodes_per_leaf,
 				.max_gpus_per_leaf = engine->tuning.max_gpus_per_leaf,
 				.only_slot = request->only_slot,
-				.room = room};
+				.room = room,
+				.room_count = room_count};
 	if (wish->mode == MODE_REQUIRED && !wish->latency_sensitive && request->age_ms >= wish->wait_ms)
 		out->ask.mode = MODE_PREFERRED; /* topology-wait is over */
 	out->ask.domain_nvlink = FROND_NONE;

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define FROND_ABI_VERSION 4u
+#define FROND_ABI_VERSION 5u
 
 /* Named limits. Over a limit is a refusal, never a truncation. */
 #define FROND_GPUS_MAX      16u               /* GPUs in one node */
@@ -151,15 +151,19 @@ struct frond_request {
 struct frond_member {
 	struct frond_key pod;
 	uint32_t rank;
-	uint32_t gpus;        /* 0: counts for all-or-nothing, not for the rule; placed by upstream */
-	uint32_t pinned_slot; /* already bound there (the ledger knows its GPUs); FROND_NONE: to be placed */
-	uint32_t reserved;
+	uint32_t gpus;         /* 0: counts for all-or-nothing, not for the rule; placed by upstream */
+	uint32_t pinned_slot;  /* already bound there (the ledger knows its GPUs); FROND_NONE: to be placed */
+	uint32_t pod_template; /* members that are scheduled alike have the same; under the number of members */
 };
 
-/* What the host knows of a node for one gang's members, by slot; arrays of limits.nodes entries, or NULL: no bound. */
+/* Where something else than GPUs decides how many members of a pod template a node takes: an exception. Lists ascend by
+ * slot, then template, and name each pair once. A node that is not in the list takes what its GPUs allow. */
 struct frond_room {
+	uint32_t slot;         /* of a node that is there */
+	uint16_t pod_template; /* that a member has; recover(): 0 */
 	uint16_t today; /* members that fit now by everything but the ledger: filters, CPU, memory, assumed pods */
 	uint16_t ever;  /* members that would fit on the empty, healthy node: labels, allocatable */
+	uint16_t reserved;
 };
 
 /* What order() needs to keep GPUs of use in a cluster without topology: it sees no CPU and no memory, and a node that runs
@@ -326,19 +330,19 @@ struct frond_abi {
 	int32_t (*pod_put)(frond_engine *engine, const struct frond_pod *pod, const char *in, uint32_t in_len,
 			   char *text, uint32_t cap, uint32_t *len);
 
-	/* Plans members jointly and changes nothing. places has room for request->members; room is indexed by slot.
+	/* Plans members jointly and changes nothing. places has room for request->members.
 	 * text: why here, or what is needed, the best that there is and what stands in the way. */
 	int32_t (*plan)(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 			const struct frond_pair *annotations, const char *in, uint32_t in_len,
-			const struct frond_room *room, struct frond_plan *out, struct frond_place *places, char *text,
-			uint32_t cap, uint32_t *len);
+			const struct frond_room *room, uint32_t room_count, struct frond_plan *out,
+			struct frond_place *places, char *text, uint32_t cap, uint32_t *len);
 	/* For one pod: position[slot] = its place in the order of feasible nodes, UINT16_MAX where it does not fit.
 	 * The same answer as plan(), for every node at once. With thrift, in a cluster without any topology, the GPUs that
 	 * are expected to be of no use decide after the links between GPUs: where they grow least comes first. thrift NULL:
 	 * kinds and left are not read. */
 	int32_t (*order)(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
 			 const struct frond_pair *annotations, const char *in, uint32_t in_len,
-			 const struct frond_room *room, const struct frond_thrift *thrift,
+			 const struct frond_room *room, uint32_t room_count, const struct frond_thrift *thrift,
 			 const struct frond_kind *kinds, const struct frond_left *left, struct frond_plan *out,
 			 uint16_t *position, char *text, uint32_t cap, uint32_t *len);
 
@@ -373,20 +377,20 @@ struct frond_abi {
 	 * how many. text: one sentence. */
 	/* A gang that has lost members (their node is down, or their GPU is unhealthy): spec 6. */
 	int32_t (*recover)(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
-			   struct frond_moves *out, struct frond_move *moves, uint32_t cap, char *text,
-			   uint32_t text_cap, uint32_t *len);
+			   uint32_t room_count, struct frond_moves *out, struct frond_move *moves, uint32_t cap,
+			   char *text, uint32_t text_cap, uint32_t *len);
 	/* The fewest moves of members of other gangs after which this one fits: spec 7. room is the asked gang's: whether
 	 * the host's other filters admit a member where it moves is for the host to check. */
 	int32_t (*defrag)(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 			  const struct frond_pair *annotations, const char *in, uint32_t in_len,
-			  const struct frond_room *room, struct frond_moves *out, struct frond_move *moves,
-			  uint32_t cap, char *text, uint32_t text_cap, uint32_t *len);
+			  const struct frond_room *room, uint32_t room_count, struct frond_moves *out,
+			  struct frond_move *moves, uint32_t cap, char *text, uint32_t text_cap, uint32_t *len);
 	/* Pods of lower priority that have to go so that this gang fits, and where it goes then: spec 7. */
 	int32_t (*victims)(frond_engine *engine, const struct frond_request *request,
 			   const struct frond_member *members, const struct frond_pair *annotations, const char *in,
-			   uint32_t in_len, const struct frond_room *room, struct frond_victims *out,
-			   struct frond_place *places, struct frond_key *pods, uint32_t cap, char *text,
-			   uint32_t text_cap, uint32_t *len);
+			   uint32_t in_len, const struct frond_room *room, uint32_t room_count,
+			   struct frond_victims *out, struct frond_place *places, struct frond_key *pods, uint32_t cap,
+			   char *text, uint32_t text_cap, uint32_t *len);
 
 	/* What the pod's Binding carries: "KEY=VALUE\n" for each of the annotations of spec 3.6. */
 	int32_t (*binding)(frond_engine *engine, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len);

@@ -235,8 +235,8 @@ static int32_t job_plan(struct sim *sim, uint32_t index)
 		uint32_t len = 0;
 		question.request.members = tries[i];
 		code = sim->abi->plan(sim->engine, &question.request, sim->members, question.pairs, question.in,
-				      question.in_len, question.room, &sim->plan, sim->places, sim->reason,
-				      sizeof(sim->reason) - 1, &len);
+				      question.in_len, question.room, question.room_count, &sim->plan, sim->places,
+				      sim->reason, sizeof(sim->reason) - 1, &len);
 		sim->reason[code == FROND_OK ? len : 0] = '\0';
 		if (code == FROND_OK && (sim->plan.outcome == FROND_PLACED || job->min_member == job->members))
 			break;
@@ -298,10 +298,9 @@ int32_t question_make(struct sim *sim, uint32_t index, struct question *out)
 		out->request.claim = text_append(out->in, &out->in_len, job->claim_json);
 	if (job->claim != NULL && job->claim->label_count > 0) {
 		const struct fabricfile *fabric = sim->planning->fabric;
-		for (uint32_t slot = 0; slot < fabric->node_count; slot++) {
-			uint16_t room = labels_match(job->claim, &fabric->nodes[slot]) ? UINT16_MAX : 0;
-			sim->room[slot] = (struct frond_room){.today = room, .ever = room};
-		}
+		for (uint32_t slot = 0; slot < fabric->node_count; slot++)
+			if (!labels_match(job->claim, &fabric->nodes[slot]))
+				sim->room[out->room_count++] = (struct frond_room){.slot = slot};
 		out->room = sim->room;
 	}
 	return FROND_OK;

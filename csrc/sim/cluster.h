@@ -31,7 +31,7 @@ struct sim {
 	struct frond_member *members;
 	struct frond_place *places;
 	uint64_t *scratch;
-	struct frond_room *room; /* by node, for a claim with a selector */
+	struct frond_room *room; /* nodes that a claim with a selector rules out */
 
 	/* The answer for the job that was planned last. */
 	struct frond_plan plan;
@@ -44,7 +44,8 @@ struct question {
 	struct frond_pair pairs[DOC_KEYS_MAX];
 	char *in; /* malloc'd: the text of the request */
 	uint32_t in_len;
-	const struct frond_room *room; /* NULL: every node */
+	const struct frond_room *room; /* exceptions */
+	uint32_t room_count;
 };
 
 int32_t sim_open(struct sim *sim, const struct planning *planning, struct complaint *complaint);

@@ -128,8 +128,8 @@ static int32_t repair(struct sim *sim, uint32_t index, struct report *report, st
 	int32_t code = question_make(sim, index, &question);
 	if (code != FROND_OK)
 		return code;
-	code = sim->abi->recover(sim->engine, &gang, question.room, &asked->moves, asked->list, sim->placed[index],
-				 text, sizeof(text), &len);
+	code = sim->abi->recover(sim->engine, &gang, question.room, question.room_count, &asked->moves, asked->list,
+				 sim->placed[index], text, sizeof(text), &len);
 	free(question.in);
 	if (code != FROND_OK)
 		return sim_broken(sim, code, "recover", name);
@@ -185,8 +185,8 @@ int32_t defrag_run(const struct planning *planning, uint32_t job, struct report 
 	if (code == FROND_OK) {
 		const char *name = planning->jobs->list[job].name;
 		code = sim.abi->defrag(sim.engine, &question.request, sim.members, question.pairs, question.in,
-				       question.in_len, question.room, &asked.moves, asked.list, cap, text,
-				       sizeof(text), &len);
+				       question.in_len, question.room, question.room_count, &asked.moves, asked.list,
+				       cap, text, sizeof(text), &len);
 		if (code != FROND_OK)
 			sim_broken(&sim, code, "defrag", name);
 		else if (asked.moves.count == 0)

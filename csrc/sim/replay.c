@@ -13,6 +13,7 @@
 #define TEXT_BYTES_MAX   (64u << 20)
 #define LIST_MAX         (1u << 20) /* moves, victims, expired gangs */
 #define PAIRS_MAX        (1u << 16) /* labels, annotations */
+#define ROOM_MAX         (1u << 20) /* exceptions */
 #define ENGINE_ALIGN     16u
 
 enum got { GOT_CALL, GOT_END, GOT_CUT, GOT_BAD };
@@ -311,6 +312,7 @@ static bool field_read(struct replay *replay, const struct field *field, char *a
 {
 	struct reader *reader = &replay->reader;
 	union {
+		uint16_t u16;
 		uint32_t u32;
 		int32_t i32;
 		uint64_t u64;
@@ -321,6 +323,11 @@ static bool field_read(struct replay *replay, const struct field *field, char *a
 	int64_t number = 0;
 	bool good = name_read(reader, field->name);
 	switch (field->type) {
+	case FIELD_U16:
+		good = good && u32_read(reader, field->name, UINT16_MAX, &value.u32);
+		value.u16 = (uint16_t)value.u32;
+		memcpy(at, &value.u16, sizeof(value.u16));
+		break;
 	case FIELD_U32:
 		good = good && u32_read(reader, field->name, UINT32_MAX, &value.u32);
 		memcpy(at, &value.u32, sizeof(value.u32));
@@ -372,7 +379,7 @@ static bool fields_read(struct replay *replay, enum call_record record, void *ba
 /* " VALUE*COUNT" again and again, count entries in all, to the end of the line. */
 static bool runs_read(struct reader *reader, const char *field, enum runs type, void *base, uint32_t count)
 {
-	bool two = type == RUNS_ROOM || type == RUNS_LEFT;
+	bool two = type == RUNS_LEFT;
 	uint32_t max = type == RUNS_U8 ? UINT8_MAX : type == RUNS_LEFT ? UINT32_MAX : UINT16_MAX;
 	uint32_t filled = 0;
 	while (filled < count) {
@@ -382,7 +389,7 @@ static bool runs_read(struct reader *reader, const char *field, enum runs type, 
 		if (!u32_read(reader, field, max, &value))
 			return false;
 		if (two && !literal(reader, "/"))
-			return refuse(reader, field, type == RUNS_ROOM ? "expected TODAY/EVER" : "expected CPU/MEMORY");
+			return refuse(reader, field, "expected CPU/MEMORY");
 		if (two && !u32_read(reader, field, max, &second))
 			return false;
 		if (literal(reader, "*") && !u32_read(reader, field, count - filled, &times))
@@ -392,12 +399,9 @@ static bool runs_read(struct reader *reader, const char *field, enum runs type, 
 				((uint8_t *)base)[filled] = (uint8_t)value;
 			else if (type == RUNS_U16)
 				((uint16_t *)base)[filled] = (uint16_t)value;
-			else if (type == RUNS_LEFT)
+			else
 				((struct frond_left *)base)[filled] =
 					(struct frond_left){.cpu_milli = value, .memory_mib = second};
-			else
-				((struct frond_room *)base)[filled] =
-					(struct frond_room){.today = (uint16_t)value, .ever = (uint16_t)second};
 		}
 	}
 	return line_end(reader);
@@ -507,7 +511,7 @@ static bool by_slot_read(struct replay *replay, const char *name, bool *has)
 }
 
 /* The first line after the name of the call, in the order in which record.c writes it. */
-static bool first_line_read(struct replay *replay, struct question *question, bool *has_room, bool *has_thrift)
+static bool first_line_read(struct replay *replay, struct question *question, bool *has_thrift)
 {
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
@@ -543,7 +547,7 @@ static bool first_line_read(struct replay *replay, struct question *question, bo
 	if (in & IN_LABELS)
 		good = good && name_read(reader, "labels") && u32_read(reader, "labels", PAIRS_MAX, &call->label_count);
 	if (in & IN_ROOM)
-		good = good && by_slot_read(replay, "room", has_room);
+		good = good && name_read(reader, "room") && u32_read(reader, "room", ROOM_MAX, &call->room_count);
 	if (in & IN_THRIFT)
 		good = good && by_slot_read(replay, "thrift", has_thrift) &&
 		       (!*has_thrift || fields_read(replay, RECORD_THRIFT, &question->thrift));
@@ -577,7 +581,7 @@ static bool thrift_lines_read(struct replay *replay, struct question *question)
 }
 
 /* The arrays, and room for what comes out. */
-static bool arrays_read(struct replay *replay, struct question *question, bool has_room, bool has_thrift)
+static bool arrays_read(struct replay *replay, struct question *question, bool has_thrift)
 {
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
@@ -605,10 +609,10 @@ static bool arrays_read(struct replay *replay, struct question *question, bool h
 	}
 	if (in & IN_ANNOTATIONS)
 		good = good && pairs_read(replay, question, "annotation", question->request.annotations);
-	if (has_room) {
-		call->room = question->room = array(reader, replay->nodes, sizeof(*question->room));
-		good = good && question->room != NULL && line_begin(reader, "room") &&
-		       runs_read(reader, "room", RUNS_ROOM, question->room, replay->nodes);
+	if (in & IN_ROOM) {
+		call->room = question->room = array(reader, call->room_count, sizeof(*question->room));
+		good = good && records_read(replay, "room", RECORD_ROOM, question->room, sizeof(*question->room),
+					    call->room_count);
 	}
 	if (has_thrift)
 		good = good && thrift_lines_read(replay, question);
@@ -630,7 +634,7 @@ static enum got question_read(struct replay *replay, struct question *question)
 {
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
-	bool has_room = false, has_thrift = false;
+	bool has_thrift = false;
 	reader->call = "recording";
 	if (reader->next == reader->len)
 		return GOT_END;
@@ -651,9 +655,9 @@ static enum got question_read(struct replay *replay, struct question *question)
 	}
 	replay->in_len = 0;
 	call->request = &question->request;
-	if (!first_line_read(replay, question, &has_room, &has_thrift))
+	if (!first_line_read(replay, question, &has_thrift))
 		return GOT_BAD;
-	if (!arrays_read(replay, question, has_room, has_thrift))
+	if (!arrays_read(replay, question, has_thrift))
 		return reader->cut ? GOT_CUT : GOT_BAD;
 	call->limits = &question->limits;
 	call->node = &question->node;

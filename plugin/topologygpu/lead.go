@@ -118,9 +118,13 @@ func (p *Plugin) inPlace(room *survey, turn gangs.Turn) *survey {
 		return nil
 	}
 	narrow := *room
-	narrow.bySlot = slices.Clone(room.bySlot)
-	for slot := range narrow.bySlot {
-		narrow.bySlot[slot].Today = min(narrow.bySlot[slot].Today, held[uint32(slot)])
+	narrow.rooms = slices.Clone(room.rooms)
+	for _, t := range room.templates {
+		for _, slot := range p.mirror.Known(nil).Others {
+			if t.gpus > 0 {
+				narrow.rooms = narrow.rooms.lower(slot, t.number, held[slot])
+			}
+		}
 	}
 	return &narrow
 }
@@ -159,9 +163,10 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 		return attempt{plan: shim.Plan{Outcome: shim.Refused}, sentence: problem}
 	}
 	request, asked, annotations := p.reader.GangRequest(turn.ID, turn.Spec, pod, members, p.now())
+	numbers := room.number(members, asked)
 	var last attempt
 	for range replans {
-		plan, places, sentence, err := p.engine.Plan(request, asked, annotations, room.bySlot)
+		plan, places, sentence, err := p.engine.Plan(request, asked, annotations, room.rooms.of(numbers))
 		last = attempt{plan: plan, sentence: sentence, err: err}
 		if err != nil || plan.Outcome != shim.Placed {
 			return last
@@ -207,6 +212,21 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 		return last
 	}
 	return last
+}
+
+// number tells the engine which members are of one template, by numbers of those that this request has. Returns the numbers
+// by the survey's own.
+func (s *survey) number(members []workload.GangMember, asked []shim.Member) map[uint16]uint16 {
+	numbers := map[uint16]uint16{}
+	for i, member := range members {
+		if t := s.of[member.Pod.UID]; t != nil && member.Slot == shim.None {
+			if _, seen := numbers[t.number]; !seen {
+				numbers[t.number] = uint16(len(numbers)) // the survey numbers by rank as well: the order is the same
+			}
+			asked[i].Template = uint32(numbers[t.number])
+		}
+	}
+	return numbers
 }
 
 // around are the members that are bound already.

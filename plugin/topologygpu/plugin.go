@@ -62,7 +62,7 @@ type cycle struct {
 	refused     bool // for a reason that no eviction changes
 	request     shim.Request
 	self        shim.Member
-	room        []shim.Room // what its claim's selector leaves; nil: all
+	room        rooms // what its claim's selector rules out
 	annotations map[string]string
 	position    []uint16         // by slot; never written after PreFilter, so clones share it
 	feasible    []uint16         // likewise, of the nodes that passed all filters; nil: position says it

@@ -5,7 +5,6 @@ package topologygpu
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -103,8 +102,8 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 	}
 }
 
-// selected is what the selector of the pod's claim leaves of the cluster; nil: all of it.
-func (p *Plugin) selected(pod *v1.Pod) ([]shim.Room, error) {
+// selected is what the selector of the pod's claim rules out.
+func (p *Plugin) selected(pod *v1.Pod) (rooms, error) {
 	claim, _ := p.reader.Claim(pod)
 	if claim == nil || claim.Selector == nil {
 		return nil, nil
@@ -113,13 +112,13 @@ func (p *Plugin) selected(pod *v1.Pod) ([]shim.Room, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	room := make([]shim.Room, p.engine.Limits().Nodes)
+	var names []string
 	for _, info := range nodes {
-		if slot, known := p.mirror.Slot(info.Node().Name); known && claim.Selector.Matches(labels.Set(info.Node().Labels)) {
-			room[slot] = shim.Room{Today: math.MaxUint16, Ever: math.MaxUint16}
+		if claim.Selector.Matches(labels.Set(info.Node().Labels)) {
+			names = append(names, info.Node().Name)
 		}
 	}
-	return room, nil
+	return closed(p.mirror.Known(names).Others, 0), nil
 }
 
 // gone asks the informer's store.

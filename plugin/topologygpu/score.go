@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -30,7 +31,10 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *v1.Pod, 
 	if thrift == nil && c.all(slots) {
 		return nil
 	}
-	plan, position, _, err := p.engine.Order(c.request, c.self, c.annotations, p.among(c, slots), thrift)
+	plan, position, _, err := p.engine.Order(c.request, c.self, c.annotations, p.among(c, names), thrift)
+	if shim.IsCode(err, shim.CodeUnknown) { // a node has left meanwhile: the order of PreFilter stands
+		return nil
+	}
 	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("ordering the feasible nodes for pod %s: %w", c.request.Name, err))
 	}
@@ -57,17 +61,11 @@ func (c *cycle) all(slots []uint32) bool {
 }
 
 // among is the room for a pod that may go to these nodes today; what it could ever have is as before.
-func (p *Plugin) among(c *cycle, slots []uint32) []shim.Room {
-	room := make([]shim.Room, p.engine.Limits().Nodes)
-	for slot := range room {
-		room[slot].Ever = math.MaxUint16
-		if c.room != nil {
-			room[slot].Ever = c.room[slot].Ever
-		}
-	}
-	for _, slot := range slots {
-		if int64(slot) < int64(len(room)) {
-			room[slot].Today = 1
+func (p *Plugin) among(c *cycle, names []string) rooms {
+	room := closed(p.mirror.Known(names).Others, math.MaxUint16)
+	for _, never := range c.room { // none of them has passed
+		if at, found := slices.BinarySearchFunc(room, never, compareRooms); found {
+			room[at].Ever = never.Ever
 		}
 	}
 	return room

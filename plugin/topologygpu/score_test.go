@@ -75,7 +75,7 @@ func TestNodesThatFiltersRefuseTakeNoPlace(t *testing.T) {
 	if got, want := b.scores(one), map[string]int64{"node-153": 100, "node-154": 99}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if !b.called(" room 16384 thrift none ") {
+	if !b.called(" room 152 thrift none ") {
 		t.Error("with a topology the engine needs no thrift")
 	}
 	b.check()

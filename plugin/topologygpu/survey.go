@@ -32,7 +32,7 @@ import (
 // survey is how many members each node takes, as far as everything but GPUs and fabric is concerned: upstream's own
 // filters, and arithmetic for the second and further members.
 type survey struct {
-	bySlot    []shim.Room
+	rooms     rooms // by the templates' own numbers
 	infos     map[string]fwk.NodeInfo
 	templates map[string]*template
 	of        map[types.UID]*template // by member
@@ -40,9 +40,11 @@ type survey struct {
 
 // template stands for all members that are scheduled alike.
 type template struct {
+	number   uint16 // in the order of ranks, of those with GPUs
 	gpus     uint32
 	members  int64
 	room     atomic.Int64 // of one without GPUs: how many fit in the cluster
+	apart    atomic.Int64 // members that bear one another on a node; anti-affinity and host ports say fewer
 	pod      *v1.Pod
 	info     *framework.PodInfo
 	request  fwk.Resource
@@ -59,11 +61,9 @@ const reasonCompanion = "members without GPUs, such as pod %s/%s: %d are to be p
 
 // survey asks upstream for every node. A status that is not success says why the gang cannot be scheduled at all.
 func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Turn) (*survey, *fwk.Status) {
-	s := &survey{
-		bySlot: make([]shim.Room, p.engine.Limits().Nodes), infos: make(map[string]fwk.NodeInfo, len(nodes)),
-		templates: map[string]*template{}, of: map[types.UID]*template{},
-	}
+	s := &survey{infos: make(map[string]fwk.NodeInfo, len(nodes)), templates: map[string]*template{}, of: map[types.UID]*template{}}
 	mates := sets.New[types.UID]()
+	var asking []*template // with GPUs, by number
 	for _, peer := range turn.Members {
 		mates.Insert(peer.Pod.UID)
 		if peer.Node != "" {
@@ -80,7 +80,12 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 				made.selector = claim.Selector // members whose claims differ are refused before they are planned
 			}
 			made.known = p.verdicts.lookup(made, p.framework.ListPlugins().Filter.Enabled, p.engine.Limits().Nodes)
+			made.apart.Store(math.MaxUint16)
 			s.templates[name] = made
+			if made.gpus > 0 {
+				made.number = uint16(len(asking))
+				asking = append(asking, made)
+			}
 		}
 		s.templates[name].members++
 		if peer.GPUs > 0 {
@@ -92,38 +97,33 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 		names[i] = info.Node().Name
 		s.infos[names[i]] = info
 	}
-	slots := p.mirror.Slots(names)
+	known := p.mirror.Known(names)
 
+	type answer struct{ today, ever uint16 }
+	answers := make([]answer, len(nodes)*len(asking)) // by node, then template
 	var mu sync.Mutex
 	var failed error
-	apart := int64(math.MaxUint16) // members that bear one another on a node; anti-affinity and host ports say fewer
 	p.handle.Parallelizer().Until(ctx, len(nodes), func(i int) {
-		if slots[i] == shim.None {
+		if known.Slots[i] == shim.None {
 			return
 		}
-		today, ever := int64(math.MaxUint16), int64(math.MaxUint16)
 		for _, t := range s.templates {
-			now, could, limited, err := p.room(ctx, t, slots[i], nodes[i], mates)
-			if err != nil || limited {
-				mu.Lock()
-				if err != nil {
-					failed = err
-				} else {
-					apart = min(apart, now)
-				}
-				mu.Unlock()
-			}
+			now, could, limited, err := p.room(ctx, t, known.Slots[i], nodes[i], mates)
 			if err != nil {
+				mu.Lock()
+				failed = err
+				mu.Unlock()
 				return
+			}
+			if limited {
+				lowerTo(&t.apart, now)
 			}
 			if t.gpus == 0 {
 				t.room.Add(now)
 				continue
 			}
-			// One number stands for all members of a mixed gang: the smallest is the safe one.
-			today, ever = min(today, now), min(ever, could)
+			answers[i*len(asking)+int(t.number)] = answer{uint16(now), uint16(could)}
 		}
-		s.bySlot[slots[i]] = shim.Room{Today: uint16(today), Ever: uint16(ever)}
 	}, Name)
 	if failed != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("filtering nodes for gang %s: %w", turn.ID, failed))
@@ -131,7 +131,30 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 	if err := ctx.Err(); err != nil {
 		return nil, fwk.AsStatus(err)
 	}
-	if reason := s.lacks(turn, nodes, slots); reason != "" {
+	admits := make([]bool, len(nodes)) // the pods of every template
+	for i := range nodes {
+		admits[i] = known.Slots[i] != shim.None
+		for number, t := range asking {
+			said := answers[i*len(asking)+number]
+			admits[i] = admits[i] && said.today > 0
+			if known.Slots[i] == shim.None {
+				continue
+			}
+			// What members do to one another they do on an empty node, too: the rule must not count on more.
+			ever, allow := min(said.ever, uint16(t.apart.Load())), uint16(known.GPUs[i]/t.gpus)
+			if said.today < allow || ever < allow {
+				s.rooms = append(s.rooms, shim.Room{Slot: known.Slots[i], Template: t.number, Today: said.today, Ever: ever})
+			}
+		}
+	}
+	// A node that this cycle's snapshot does not have takes nobody yet.
+	for _, slot := range known.Others {
+		for _, t := range asking {
+			s.rooms = append(s.rooms, shim.Room{Slot: slot, Template: t.number})
+		}
+	}
+	slices.SortFunc(s.rooms, compareRooms)
+	if reason := s.lacks(turn, nodes, admits); reason != "" {
 		return nil, unresolvable(reason)
 	}
 	// Members without GPUs are upstream's to place, but a plan that they cannot follow would only keep others waiting.
@@ -140,18 +163,19 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 			return nil, unresolvable(fmt.Sprintf(reasonCompanion, t.pod.Namespace, t.pod.Name, t.members, t.room.Load()))
 		}
 	}
-	// What members do to one another they do on an empty node, too: the rule must not count on more.
-	for slot := range s.bySlot {
-		s.bySlot[slot].Ever = min(s.bySlot[slot].Ever, uint16(apart))
-	}
 	return s, nil
+}
+
+func lowerTo(most *atomic.Int64, value int64) {
+	for now := most.Load(); value < now && !most.CompareAndSwap(now, value); now = most.Load() {
+	}
 }
 
 const reasonResources = "PodGroup %s: spec.minResources asks for %s %s, and nodes that admit its pods have %s free"
 
 // lacks says what of a group's minResources is not free on the nodes that admit its pods. Once members are bound they have
 // their share of it, and nobody asks any more.
-func (s *survey) lacks(turn gangs.Turn, nodes []fwk.NodeInfo, slots []uint32) string {
+func (s *survey) lacks(turn gangs.Turn, nodes []fwk.NodeInfo, admits []bool) string {
 	for _, peer := range turn.Members {
 		if peer.Node != "" {
 			return ""
@@ -160,7 +184,7 @@ func (s *survey) lacks(turn gangs.Turn, nodes []fwk.NodeInfo, slots []uint32) st
 	for _, name := range slices.Sorted(maps.Keys(turn.Spec.MinResources)) {
 		want, free := turn.Spec.MinResources[name], int64(0)
 		for i, info := range nodes {
-			if slots[i] != shim.None && s.bySlot[slots[i]].Today > 0 {
+			if admits[i] {
 				free += max(amount(info.GetAllocatable(), name)-amount(info.GetRequested(), name), 0)
 			}
 		}
@@ -376,7 +400,7 @@ func countFits(allocatable, requested fwk.Resource, pods int, each fwk.Resource)
 // fewer members from now on, and the gang is planned anew.
 func (p *Plugin) rehearse(ctx context.Context, s *survey, members []workload.GangMember, places []shim.Place, names []string) (refused bool, err error) {
 	ctx = context.WithValue(ctx, probing{}, true)
-	onNode := map[string]uint16{}
+	onNode := map[string]int{}
 	needed := false
 	for i, member := range members {
 		if t := s.of[member.Pod.UID]; t != nil && member.Slot == shim.None {
@@ -391,7 +415,11 @@ func (p *Plugin) rehearse(ctx context.Context, s *survey, members []workload.Gan
 	for _, t := range s.templates {
 		states[t] = t.state.Clone()
 	}
-	clear(onNode)
+	type here struct {
+		slot     uint32
+		template uint16
+	}
+	taken := map[here]uint16{} // members of a template that the node has taken so far
 	for i, member := range members {
 		t := s.of[member.Pod.UID]
 		if t == nil || member.Slot != shim.None {
@@ -401,7 +429,7 @@ func (p *Plugin) rehearse(ctx context.Context, s *survey, members []workload.Gan
 		if info == nil {
 			known, ok := s.infos[names[i]]
 			if !ok {
-				s.bySlot[places[i].Slot].Today = 0 // the node came after this cycle's snapshot
+				s.rooms = s.rooms.lower(places[i].Slot, t.number, 0) // the node came after this cycle's snapshot
 				refused = true
 				continue
 			}
@@ -410,12 +438,12 @@ func (p *Plugin) rehearse(ctx context.Context, s *survey, members []workload.Gan
 		}
 		switch status := p.framework.RunFilterPlugins(ctx, states[t], t.pod, info); {
 		case status.IsRejected():
-			s.bySlot[places[i].Slot].Today = onNode[names[i]]
+			s.rooms = s.rooms.lower(places[i].Slot, t.number, taken[here{places[i].Slot, t.number}])
 			refused = true // the others go on: every node that refuses is known at once
 		case !status.IsSuccess():
 			return false, status.AsError()
 		default:
-			onNode[names[i]]++
+			taken[here{places[i].Slot, t.number}]++
 			if err := p.addTo(ctx, states, t, member.Pod, info); err != nil {
 				return false, err
 			}

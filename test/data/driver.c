@@ -103,7 +103,8 @@ uint32_t driver_plan(struct driver *driver, const struct gang *gang)
 	uint32_t in_len = ask(driver, gang, in, sizeof in, pairs);
 	must(driver,
 	     driver->abi->plan(driver->engine, &driver->request, driver->members, pairs, in, in_len, gang->room,
-			       &driver->plan, driver->places, driver->text, sizeof driver->text - 1, &driver->len),
+			       gang->room_count, &driver->plan, driver->places, driver->text, sizeof driver->text - 1,
+			       &driver->len),
 	     "plan");
 	return driver->plan.outcome;
 }
@@ -116,7 +117,7 @@ uint32_t driver_order(struct driver *driver, const struct gang *gang, const stru
 	uint32_t in_len = ask(driver, gang, in, sizeof in, pairs);
 	must(driver,
 	     driver->abi->order(driver->engine, &driver->request, driver->members, pairs, in, in_len, gang->room,
-				careful ? &thrift->asks : NULL, careful ? thrift->kinds : NULL,
+				gang->room_count, careful ? &thrift->asks : NULL, careful ? thrift->kinds : NULL,
 				careful ? thrift->left : NULL, &driver->plan, position, driver->text,
 				sizeof driver->text - 1, &driver->len),
 	     "order");

@@ -25,8 +25,9 @@ struct driver {
 
 struct gang { /* members of equal size */
 	uint32_t members, gpus;
-	const char *mode, *strategy; /* annotations; NULL: not written */
-	const struct frond_room *room;
+	const char *mode, *strategy;   /* annotations; NULL: not written */
+	const struct frond_room *room; /* exceptions */
+	uint32_t room_count;
 	uint32_t only_slot; /* FROND_NONE: anywhere */
 };
 

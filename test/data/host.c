@@ -75,17 +75,21 @@ static uint32_t learned(struct host *host, const struct workload *workload)
 	return count < FROND_KINDS_MAX ? count : FROND_KINDS_MAX;
 }
 
-static void look(struct host *host, const struct replay *replay, uint32_t shape)
+/* Nodes on which CPU, memory or the model decide; returns how many. */
+static uint32_t look(struct host *host, const struct replay *replay, uint32_t shape)
 {
+	uint32_t count = 0;
 	const struct workload *workload = replay->workload;
 	const struct shape *wanted = &workload->shape[shape];
 	for (uint32_t i = 0; i < workload->nodes; i++) {
 		const struct openb_node *node = &workload->node[i];
 		const struct amount *left = &replay->left[i];
-		host->room[i].ever = shape_fits(wanted, &node->has, node->model);
-		host->room[i].today = shape_fits(wanted, left, node->model);
+		bool ever = shape_fits(wanted, &node->has, node->model), today = shape_fits(wanted, left, node->model);
+		if (!ever || !today)
+			host->room[count++] = (struct frond_room){.slot = i, .today = today, .ever = ever};
 		host->left[i] = (struct frond_left){left->cpu_milli, left->memory_mib};
 	}
+	return count;
 }
 
 uint32_t host_pick(void *context, const struct replay *replay, uint32_t shape)
@@ -100,7 +104,7 @@ uint32_t host_pick(void *context, const struct replay *replay, uint32_t shape)
 	struct thrift thrift = {.asks = {asks->cpu_milli, asks->memory_mib, learned(host, replay->workload), 0},
 				.kinds = host->kinds,
 				.left = host->left};
-	look(host, replay, shape);
+	gang.room_count = look(host, replay, shape);
 	if (driver_order(&host->driver, &gang, host->choice.thrift ? &thrift : NULL, host->position) != FROND_PLACED)
 		return NO_NODE;
 	for (uint32_t i = 0; i < replay->workload->nodes; i++)

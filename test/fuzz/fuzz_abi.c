@@ -133,6 +133,7 @@ static void check(struct run *run)
 static void picture(struct run *run)
 {
 	MUST(run->abi->dump(run->engine, run->before, TEXT, &run->before_len) == FROND_OK);
+	run->before[run->before_len < TEXT ? run->before_len : TEXT - 1] = 0;
 	run->generation = generation(run);
 }
 
@@ -154,6 +155,7 @@ static void answered(struct run *run, enum effect effect, int32_t code)
 	}
 	MUST(effect == TAKES_BACK || now >= run->generation);
 	memcpy(run->before, run->text, len);
+	run->before[len < TEXT ? len : TEXT - 1] = 0;
 	run->before_len = len;
 	run->generation = now;
 }
@@ -317,16 +319,31 @@ static uint32_t pick_request(struct run *run, uint32_t count, struct words *word
 	return request->annotations;
 }
 
-/* NULL: no bound, as for most requests. */
-static const struct frond_room *pick_room(struct run *run, struct frond_room *room)
+/* The dump before this call says so. */
+static bool node_there(const struct run *run, uint32_t slot)
 {
+	char line[32];
+	snprintf(line, sizeof line, "\nnode %u ", (unsigned)slot);
+	return strstr(run->before, line) != NULL;
+}
+
+/* Exceptions: none, as for most requests; some; or, rarely, a list that is not well formed. Returns how many. */
+static uint32_t pick_room(struct run *run, struct frond_room *room)
+{
+	uint32_t count = 0;
 	if (!rarely(run))
-		return NULL;
+		return 0;
 	for (uint32_t slot = 0; slot < NODES; slot++) {
-		room[slot].ever = (uint16_t)below(run, 4);
-		room[slot].today = (uint16_t)below(run, room[slot].ever + 1u);
+		if (!node_there(run, slot) || below(run, 3) == 0)
+			continue;
+		uint32_t ever = below(run, 20), today = below(run, ever + 1u);
+		room[count++] = (struct frond_room){.slot = slot, .today = (uint16_t)today, .ever = (uint16_t)ever};
 	}
-	return room;
+	if (count > 0 && rarely(run))
+		room[below(run, count)].slot = below(run, NODES + 2);
+	if (count > 0 && rarely(run))
+		room[below(run, count)].pod_template = (uint16_t)below(run, MEMBERS + 1);
+	return count;
 }
 
 /* The ring names the GPUs of the mask, each once, the lowest first. */
@@ -370,7 +387,7 @@ static void plan(struct run *run)
 	struct frond_plan out;
 	uint32_t len = 0;
 	pick_request(run, 1 + below(run, MEMBERS), &words, pairs);
-	int32_t code = run->abi->plan(run->engine, &run->request, run->members, pairs, words.text, words.len,
+	int32_t code = run->abi->plan(run->engine, &run->request, run->members, pairs, words.text, words.len, room,
 				      pick_room(run, room), &out, run->places, run->text, TEXT, &len);
 	said(run, code, len);
 	run->planned = code == FROND_OK && out.outcome == FROND_PLACED;
@@ -389,19 +406,19 @@ static void order(struct run *run)
 {
 	struct words words = {.len = 0};
 	struct frond_pair pairs[WISHES];
-	struct frond_room space[NODES];
+	struct frond_room room[NODES];
 	struct frond_plan ordered, planned;
 	struct frond_place place;
 	uint16_t position[NODES];
 	uint32_t len = 0;
 	run->planned = false;
 	pick_request(run, 1, &words, pairs);
-	const struct frond_room *room = pick_room(run, space);
+	uint32_t rooms = pick_room(run, room);
 	int32_t code = run->abi->order(run->engine, &run->request, run->members, pairs, words.text, words.len, room,
-				       NULL, NULL, NULL, &ordered, position, run->text, TEXT, &len);
+				       rooms, NULL, NULL, NULL, &ordered, position, run->text, TEXT, &len);
 	said(run, code, len);
 	if (code == FROND_OK) {
-		MUST(run->abi->plan(run->engine, &run->request, run->members, pairs, words.text, words.len, room,
+		MUST(run->abi->plan(run->engine, &run->request, run->members, pairs, words.text, words.len, room, rooms,
 				    &planned, &place, run->text, TEXT, &len) == FROND_OK);
 		MUST(ordered.outcome == planned.outcome && ordered.rule == planned.rule);
 		for (uint32_t slot = 0; slot < NODES; slot++)
@@ -435,13 +452,13 @@ static void order_with_thrift(struct run *run)
 	}
 	for (uint32_t slot = 0; slot < NODES; slot++)
 		left[slot] = (struct frond_left){below(run, 64), rarely(run) ? UINT32_MAX : below(run, 64)};
-	int32_t code = run->abi->order(run->engine, &run->request, run->members, pairs, words.text, words.len, NULL,
+	int32_t code = run->abi->order(run->engine, &run->request, run->members, pairs, words.text, words.len, NULL, 0,
 				       &thrift, kinds, left, &careful, position, run->text, TEXT, &len);
 	said(run, code, len);
 	MUST(sound || code != FROND_OK);
 	if (code == FROND_OK) {
-		MUST(run->abi->order(run->engine, &run->request, run->members, pairs, words.text, words.len, NULL, NULL,
-				     NULL, NULL, &ordered, other, run->text, TEXT, &len) == FROND_OK);
+		MUST(run->abi->order(run->engine, &run->request, run->members, pairs, words.text, words.len, NULL, 0,
+				     NULL, NULL, NULL, &ordered, other, run->text, TEXT, &len) == FROND_OK);
 		MUST(memcmp(&ordered, &careful, sizeof ordered) == 0);
 		for (uint32_t slot = 0; slot < NODES; slot++) {
 			MUST((position[slot] == UINT16_MAX) == (other[slot] == UINT16_MAX));
@@ -614,8 +631,8 @@ static void recover(struct run *run)
 	struct frond_moves out;
 	struct frond_move moves[LEDGER];
 	uint32_t len = 0, cap = rarely(run) ? below(run, 2) : LEDGER;
-	int32_t code =
-		run->abi->recover(run->engine, &gang, pick_room(run, room), &out, moves, cap, run->text, TEXT, &len);
+	int32_t code = run->abi->recover(run->engine, &gang, room, pick_room(run, room), &out, moves, cap, run->text,
+					 TEXT, &len);
 	check_moves(run, code, &out, moves, cap, len);
 	answered(run, ASKS, code);
 }
@@ -630,7 +647,7 @@ static void defrag(struct run *run)
 	uint32_t len = 0;
 	run->planned = false;
 	pick_request(run, 1 + below(run, MEMBERS), &words, pairs);
-	int32_t code = run->abi->defrag(run->engine, &run->request, run->members, pairs, words.text, words.len,
+	int32_t code = run->abi->defrag(run->engine, &run->request, run->members, pairs, words.text, words.len, room,
 					pick_room(run, room), &out, moves, LEDGER, run->text, TEXT, &len);
 	check_moves(run, code, &out, moves, LEDGER, len);
 	answered(run, ASKS, code);
@@ -646,7 +663,7 @@ static void victims(struct run *run)
 	uint32_t len = 0;
 	run->planned = false;
 	pick_request(run, 1 + below(run, MEMBERS), &words, pairs);
-	int32_t code = run->abi->victims(run->engine, &run->request, run->members, pairs, words.text, words.len,
+	int32_t code = run->abi->victims(run->engine, &run->request, run->members, pairs, words.text, words.len, room,
 					 pick_room(run, room), &out, run->places, pods, LEDGER, run->text, TEXT, &len);
 	if (code == FROND_OK) {
 		must_be_sentence(run->text, len);

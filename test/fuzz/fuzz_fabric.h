@@ -60,7 +60,7 @@ static inline void fabric_plan(const struct frond_abi *abi, frond_engine *engine
 	struct frond_place places[2];
 	char text[FROND_TEXT_MAX];
 	uint32_t len;
-	MUST(abi->plan(engine, &request, members, NULL, NULL, 0, NULL, &plan, places, text, sizeof text, &len) ==
+	MUST(abi->plan(engine, &request, members, NULL, NULL, 0, NULL, 0, &plan, places, text, sizeof text, &len) ==
 	     FROND_OK);
 	must_be_sentence(text, len);
 	if (plan.outcome == FROND_PLACED)

@@ -21,7 +21,8 @@ struct caller {
 	struct frond_place places[FROND_MEMBERS_MAX];
 	struct frond_move moves[MOVES_MAX];
 	struct frond_key keys[FROND_PODS_MAX];
-	struct frond_room room[FROND_NODES_MAX];
+	struct frond_room room[FROND_NODES_MAX]; /* exceptions */
+	uint32_t room_count;
 	struct frond_left left[FROND_NODES_MAX];
 	struct frond_kind kinds[FROND_KINDS_MAX];
 	uint16_t position[FROND_NODES_MAX];
@@ -184,23 +185,22 @@ static void say_request(struct caller *caller, const struct cluster *cluster, co
 	say_members(caller, cluster, number, dice);
 }
 
-/* What the host knows of the nodes; NULL: nothing. */
-static const struct frond_room *room_of(struct caller *caller, const struct cluster *cluster, const uint32_t *number,
-					struct dice *dice)
+/* The nodes where something else than GPUs decides how many members fit, for members of the first kind. */
+static void say_room(struct caller *caller, const struct cluster *cluster, const uint32_t *number, struct dice *dice)
 {
-	if (number[N_ROOM] == 0)
-		return NULL;
-	for (uint32_t slot = 0; slot < cluster->nodes; slot++) {
-		uint16_t today = percent(dice, number[N_ROOM] - 1) ? (uint16_t)number[N_ROOM_LEFT] : UINT16_MAX;
-		caller->room[slot] =
-			(struct frond_room){.today = today, .ever = percent(dice, 50) ? today : UINT16_MAX};
-	}
-	return caller->room;
+	caller->room_count = 0;
+	for (uint32_t slot = 0; slot < cluster->nodes && number[N_ROOM] > 0; slot++)
+		if (percent(dice, number[N_ROOM]))
+			caller->room[caller->room_count++] = (struct frond_room){
+				.slot = slot,
+				.today = (uint16_t)number[N_ROOM_LEFT],
+				.ever = percent(dice, 50) ? (uint16_t)number[N_ROOM_LEFT] : UINT16_MAX};
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------------------------------- */
 
 #define TEXT cluster->text, TEXT_CAP, &cluster->len
+#define ROOM caller->room, caller->room_count
 #define ASK  &caller->request, caller->members, caller->pairs, caller->in, caller->in_len
 
 /* Runs CALL with the clock on. */
@@ -218,10 +218,10 @@ static const struct frond_room *room_of(struct caller *caller, const struct clus
 		timer_arm(caller, 0);                                                                                  \
 	} while (0)
 
-static void make_plan(struct caller *caller, struct cluster *cluster, const struct frond_room *room)
+static void make_plan(struct caller *caller, struct cluster *cluster)
 {
 	struct frond_plan plan = {0};
-	MEASURED(cluster->abi->plan(cluster->engine, ASK, room, &plan, caller->places, TEXT));
+	MEASURED(cluster->abi->plan(cluster->engine, ASK, ROOM, &plan, caller->places, TEXT));
 	caller->result.outcome = plan.outcome;
 	caller->result.flags = plan.flags;
 	if (caller->result.stopped || caller->result.code != FROND_OK)
@@ -231,8 +231,7 @@ static void make_plan(struct caller *caller, struct cluster *cluster, const stru
 		digest(caller, caller->places, caller->request.members * sizeof *caller->places);
 }
 
-static void make_order(struct caller *caller, struct cluster *cluster, const struct frond_room *room,
-		       const uint32_t *number, struct dice *dice)
+static void make_order(struct caller *caller, struct cluster *cluster, const uint32_t *number, struct dice *dice)
 {
 	struct frond_plan plan = {0};
 	struct frond_thrift thrift = {.cpu_milli = 4000, .memory_mib = 16384, .kinds = number[N_THRIFT]};
@@ -243,7 +242,7 @@ static void make_order(struct caller *caller, struct cluster *cluster, const str
 						       .pods = 1 + below(dice, 100)};
 	for (uint32_t slot = 0; number[N_THRIFT] > 0 && slot < cluster->nodes; slot++)
 		caller->left[slot] = (struct frond_left){1000 * below(dice, 128), 1024 * below(dice, 1024)};
-	MEASURED(cluster->abi->order(cluster->engine, ASK, room, number[N_THRIFT] > 0 ? &thrift : NULL, caller->kinds,
+	MEASURED(cluster->abi->order(cluster->engine, ASK, ROOM, number[N_THRIFT] > 0 ? &thrift : NULL, caller->kinds,
 				     caller->left, &plan, caller->position, TEXT));
 	caller->result.outcome = plan.outcome;
 	caller->result.flags = plan.flags;
@@ -264,8 +263,7 @@ static void made_moves(struct caller *caller, const struct frond_moves *out)
 }
 
 /* A running gang loses nodes. */
-static void make_recover(struct caller *caller, struct cluster *cluster, const struct frond_room *room,
-			 const uint32_t *number, struct dice *dice)
+static void make_recover(struct caller *caller, struct cluster *cluster, const uint32_t *number, struct dice *dice)
 {
 	uint32_t gang = gang_of(cluster, below(dice, cluster->nodes)), each = cluster->input.number[N_GANG];
 	uint32_t first = gang * each, end = first + each < cluster->nodes ? first + each : cluster->nodes;
@@ -287,21 +285,21 @@ static void make_recover(struct caller *caller, struct cluster *cluster, const s
 		caller->result.code = code; /* nobody of it runs */
 		return;
 	}
-	MEASURED(cluster->abi->recover(cluster->engine, &key, room, &out, caller->moves, MOVES_MAX, TEXT));
+	MEASURED(cluster->abi->recover(cluster->engine, &key, ROOM, &out, caller->moves, MOVES_MAX, TEXT));
 	made_moves(caller, &out);
 }
 
-static void make_defrag(struct caller *caller, struct cluster *cluster, const struct frond_room *room)
+static void make_defrag(struct caller *caller, struct cluster *cluster)
 {
 	struct frond_moves out = {0};
-	MEASURED(cluster->abi->defrag(cluster->engine, ASK, room, &out, caller->moves, MOVES_MAX, TEXT));
+	MEASURED(cluster->abi->defrag(cluster->engine, ASK, ROOM, &out, caller->moves, MOVES_MAX, TEXT));
 	made_moves(caller, &out);
 }
 
-static void make_victims(struct caller *caller, struct cluster *cluster, const struct frond_room *room)
+static void make_victims(struct caller *caller, struct cluster *cluster)
 {
 	struct frond_victims out = {0};
-	MEASURED(cluster->abi->victims(cluster->engine, ASK, room, &out, caller->places, caller->keys, FROND_PODS_MAX,
+	MEASURED(cluster->abi->victims(cluster->engine, ASK, ROOM, &out, caller->places, caller->keys, FROND_PODS_MAX,
 				       TEXT));
 	caller->result.outcome = out.outcome;
 	caller->result.flags = out.plan.flags;
@@ -319,7 +317,7 @@ static void make_booking(struct caller *caller, struct cluster *cluster, enum ca
 	uint32_t pods;
 	cluster->dirty = true;
 	caller->request.deadline_ms = 1000;
-	make_plan(caller, cluster, NULL);
+	make_plan(caller, cluster);
 	if (caller->result.stopped || caller->result.code != FROND_OK || caller->result.outcome != FROND_PLACED) {
 		caller->result.ns = 0; /* not what was asked for */
 		return;
@@ -356,7 +354,7 @@ static void make_change(struct caller *caller, struct cluster *cluster, enum cal
 		break;
 	case CALL_REBUILD: /* into a leaf that is not there yet, after the last */
 		must(cluster, put_node(cluster, slot, 0, machine->uplink, cluster->nodes), "node_put");
-		make_plan(caller, cluster, NULL);
+		make_plan(caller, cluster);
 		break;
 	default:
 		links = links_uneven(dice);
@@ -389,17 +387,17 @@ struct result call_make(struct caller *caller, struct cluster *cluster, const st
 	if (cluster->dirty)
 		cluster_restore(cluster);
 	say_request(caller, cluster, number, &dice);
-	const struct frond_room *room = room_of(caller, cluster, number, &dice);
+	say_room(caller, cluster, number, &dice);
 	if (call == CALL_PLAN)
-		make_plan(caller, cluster, room);
+		make_plan(caller, cluster);
 	else if (call == CALL_ORDER)
-		make_order(caller, cluster, room, number, &dice);
+		make_order(caller, cluster, number, &dice);
 	else if (call == CALL_RECOVER)
-		make_recover(caller, cluster, room, number, &dice);
+		make_recover(caller, cluster, number, &dice);
 	else if (call == CALL_VICTIMS)
-		make_victims(caller, cluster, room);
+		make_victims(caller, cluster);
 	else if (call == CALL_DEFRAG)
-		make_defrag(caller, cluster, room);
+		make_defrag(caller, cluster);
 	else if (call <= CALL_TICK)
 		make_booking(caller, cluster, call);
 	else if (call <= CALL_TOPOLOGY)

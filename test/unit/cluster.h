@@ -6,6 +6,7 @@
 #ifndef FROND_TEST_CLUSTER_H
 #define FROND_TEST_CLUSTER_H
 
+#include "bounds.h"
 #include "frond.h"
 
 #include <cjson/cJSON.h>
@@ -44,6 +45,7 @@ struct cluster {
 	struct frond_place places[CLUSTER_MEMBERS];
 	struct frond_member members[CLUSTER_MEMBERS];
 	struct frond_request request;
+	struct frond_room room[CLUSTER_NODES];
 	char text[CLUSTER_TEXT]; /* NUL-terminated here */
 	uint32_t len;
 	char shown[CLUSTER_TEXT];
@@ -56,13 +58,13 @@ struct cluster {
 struct wanted {
 	const char *name; /* the gang's; its key and its pods' keys follow from it */
 	uint32_t members, gpus;
-	const uint32_t *sizes;  /* instead of gpus: one per member */
-	const uint32_t *pinned; /* slot of each member, or FROND_NONE; NULL: none is pinned */
-	const char *wishes;     /* "topology-mode=Ignore network-bandwidth=100Gb" */
-	const char *claim;      /* a GpuClaim's spec, JSON; NULL: none */
-	const struct frond_room *room;
-	uint32_t only;       /* slot + 1, or ANY_NODE */
-	uint32_t min_member; /* 0: all of them */
+	const uint32_t *sizes;    /* instead of gpus: one per member */
+	const uint32_t *pinned;   /* slot of each member, or FROND_NONE; NULL: none is pinned */
+	const char *wishes;       /* "topology-mode=Ignore network-bandwidth=100Gb" */
+	const char *claim;        /* a GpuClaim's spec, JSON; NULL: none */
+	const struct bound *room; /* by slot; NULL: GPUs alone decide */
+	uint32_t only;            /* slot + 1, or ANY_NODE */
+	uint32_t min_member;      /* 0: all of them */
 	int32_t priority;
 	int64_t age_ms, deadline_ms;
 };
@@ -348,8 +350,9 @@ static inline uint32_t plan(struct cluster *c, const struct wanted *w)
 	uint32_t in_len = request_make(c, w, in, pairs);
 	memset(&c->plan, 0xa5, sizeof c->plan);
 	memset(c->places, 0xa5, sizeof c->places);
-	int32_t code = abi->plan(c->engine, &c->request, c->members, pairs, in, in_len, w->room, &c->plan, c->places,
-				 c->text, CLUSTER_TEXT - 1, &c->len);
+	int32_t code = abi->plan(c->engine, &c->request, c->members, pairs, in, in_len, c->room,
+				 exceptions_of(w->room, c->count, c->room), &c->plan, c->places, c->text,
+				 CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);
 	check(c);

@@ -329,13 +329,13 @@ static void good_request(void)
 static void ask(int32_t expected)
 {
 	uint16_t position[8];
-	int32_t code = abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, &c->plan, c->places, c->text,
+	int32_t code = abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, 0, &c->plan, c->places, c->text,
 				 CLUSTER_TEXT - 1, &c->len);
 	TEST_ASSERT_EQUAL_INT32(expected, code);
 	TEST_ASSERT_NOT_EQUAL(0, c->len);
 	request.members = request.members == 3 ? 1 : request.members;
 	request.gpus_desired = 2;
-	code = abi->order(c->engine, &request, members, NULL, "name", 4, NULL, NULL, NULL, NULL, &c->plan, position,
+	code = abi->order(c->engine, &request, members, NULL, "name", 4, NULL, 0, NULL, NULL, NULL, &c->plan, position,
 			  c->text, CLUSTER_TEXT - 1, &c->len);
 	TEST_ASSERT_EQUAL_INT32(expected, code);
 	TEST_ASSERT_NOT_EQUAL(0, c->len);
@@ -373,16 +373,16 @@ static void test_plan_refuses_malformed_members(void)
 	static const uint32_t slots[] = {4, 8, FROND_NONE - 1};
 	for (uint32_t i = 0; i < 3; i++) {
 		members[2].pinned_slot = slots[i]; /* no node there, and out of range */
-		TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL,
+		TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, 0,
 							     &c->plan, c->places, c->text, CLUSTER_TEXT, &c->len));
 	}
 	good_request();
 	members[1].rank = 5; /* before rank 2 */
-	TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, &c->plan,
+	TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, 0, &c->plan,
 						     c->places, c->text, CLUSTER_TEXT, &c->len));
 	good_request();
 	members[1].rank = members[2].rank = 0; /* equal ranks are in order */
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, &c->plan,
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, members, NULL, "name", 4, NULL, 0, &c->plan,
 						    c->places, c->text, CLUSTER_TEXT, &c->len));
 	unchanged(c);
 }
@@ -392,7 +392,7 @@ static void test_annotations_outside_their_text_are_refused(void)
 	good_request();
 	request.annotations = 1;
 	const struct frond_pair pair = {{0, 4}, {4, 1}};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, members, &pair, "name", 4, NULL, &c->plan,
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, members, &pair, "name", 4, NULL, 0, &c->plan,
 						    c->places, c->text, CLUSTER_TEXT, &c->len));
 	TEST_ASSERT_EQUAL_UINT32(FROND_REFUSED, c->plan.outcome);
 }
@@ -406,7 +406,7 @@ static void test_order_is_for_one_pod_with_gpus(void)
 		members[0].gpus = i == 1 ? 0 : 2;
 		members[0].pinned_slot = i == 2 ? 0 : FROND_NONE;
 		TEST_ASSERT_EQUAL_INT32(FROND_BAD,
-					abi->order(c->engine, &request, members, NULL, "name", 4, NULL, NULL, NULL,
+					abi->order(c->engine, &request, members, NULL, "name", 4, NULL, 0, NULL, NULL,
 						   NULL, &c->plan, position, c->text, CLUSTER_TEXT, &c->len));
 	}
 }

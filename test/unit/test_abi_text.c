@@ -35,7 +35,7 @@ static int32_t read_into(enum reader reader, char *text, uint32_t cap, uint32_t 
 	case READ_BINDING:
 		return abi->binding(c->engine, &pod, text, cap, len);
 	case READ_PLAN:
-		return abi->plan(c->engine, &c->request, c->members, NULL, NULL, 0, NULL, &c->plan, c->places, text,
+		return abi->plan(c->engine, &c->request, c->members, NULL, NULL, 0, NULL, 0, &c->plan, c->places, text,
 				 cap, len);
 	case READ_FABRIC:
 		return abi->fabric_expand(fabric, sizeof fabric - 1, 1, text, cap, len);

@@ -230,7 +230,7 @@ static void test_a_node_that_shrinks_under_its_pods_keeps_them(void)
 	struct frond_pair pairs[4];
 	uint32_t in_len = request_make(c, &w, in, pairs);
 	c->members[0].pod = pod;
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &c->request, c->members, pairs, in, in_len, NULL,
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &c->request, c->members, pairs, in, in_len, NULL, 0,
 						    &c->plan, c->places, c->text, CLUSTER_TEXT, &c->len));
 	TEST_ASSERT_EQUAL_HEX32(0xff, c->places[0].gpu_mask);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &pod));

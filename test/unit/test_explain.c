@@ -117,9 +117,9 @@ static void test_without_a_rule_the_whole_cluster_counts(void)
 static void test_every_cause_is_named_once_or_counted(void)
 {
 	cluster("spine:1 leaf:1 node:10 gpu:8");
-	struct frond_room room[14];
+	struct bound room[14];
 	for (uint32_t i = 0; i < 14; i++)
-		room[i] = (struct frond_room){8, 8};
+		room[i] = (struct bound){8, 8};
 	room[9].today = 0;
 	cordon(c, "node-1");
 	node_flags(c, "node-2", FROND_NODE_DOWN);
@@ -198,7 +198,7 @@ static void min_member(uint32_t least, const char *sentence)
 	struct frond_member member = {.pod = {1, 1}, .gpus = 1, .pinned_slot = FROND_NONE};
 	struct frond_request request = {
 		.gang = {1, 1}, .members = 1, .min_member = least, .gpus_desired = 1, .only_slot = FROND_NONE};
-	int32_t code = abi->plan(c->engine, &request, &member, NULL, NULL, 0, NULL, &c->plan, c->places, c->text,
+	int32_t code = abi->plan(c->engine, &request, &member, NULL, NULL, 0, NULL, 0, &c->plan, c->places, c->text,
 				 CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);

@@ -67,7 +67,7 @@ static void recover(const char *gang)
 	struct frond_key key = key_of(gang, UINT64_MAX);
 	remember(c);
 	uint32_t len = 0;
-	int32_t code = abi->recover(c->engine, &key, NULL, &out, moves, MOVES_MAX, sentence, FROND_TEXT_MAX, &len);
+	int32_t code = abi->recover(c->engine, &key, NULL, 0, &out, moves, MOVES_MAX, sentence, FROND_TEXT_MAX, &len);
 	sentence[len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, sentence);
 	unchanged(c);

@@ -22,7 +22,7 @@ void tearDown(void)
 
 static void test_the_version_and_the_limits_are_what_callers_compiled_in(void)
 {
-	TEST_ASSERT_EQUAL_UINT32(4, FROND_ABI_VERSION);
+	TEST_ASSERT_EQUAL_UINT32(5, FROND_ABI_VERSION);
 	TEST_ASSERT_EQUAL_UINT32(16, FROND_GPUS_MAX);
 	TEST_ASSERT_EQUAL_UINT32(131072, FROND_NODES_MAX);
 	TEST_ASSERT_EQUAL_UINT32(16384, FROND_MEMBERS_MAX);
@@ -90,9 +90,12 @@ static void test_the_small_records_lie_as_they_did(void)
 	AT(4, frond_limits, pods);
 	AT(8, frond_limits, text_bytes);
 	AT(12, frond_limits, table_bytes);
-	SIZE(4, frond_room);
-	AT(0, frond_room, today);
-	AT(2, frond_room, ever);
+	SIZE(12, frond_room);
+	AT(0, frond_room, slot);
+	AT(4, frond_room, pod_template);
+	AT(6, frond_room, today);
+	AT(8, frond_room, ever);
+	AT(10, frond_room, reserved);
 	SIZE(16, frond_place);
 	AT(0, frond_place, slot);
 	AT(4, frond_place, gpu_mask);
@@ -154,7 +157,7 @@ static void test_requests_and_members_lie_as_they_did(void)
 	AT(16, frond_member, rank);
 	AT(20, frond_member, gpus);
 	AT(24, frond_member, pinned_slot);
-	AT(28, frond_member, reserved);
+	AT(28, frond_member, pod_template);
 }
 
 static void test_what_goes_with_thrift_lies_as_it_did(void)

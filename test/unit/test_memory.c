@@ -176,8 +176,8 @@ static void ask(struct cluster *of, uint32_t count, uint32_t gpus, const char *w
 	for (uint32_t i = 0; i < count; i++)
 		members[i] =
 			(struct frond_member){.pod = {5, i + 1}, .rank = i, .gpus = gpus, .pinned_slot = FROND_NONE};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(of->engine, &request, members, pairs, in, in_len, NULL, &of->plan,
-						    places, of->text, CLUSTER_TEXT - 1, &of->len));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(of->engine, &request, members, pairs, in, in_len, NULL, 0,
+						    &of->plan, places, of->text, CLUSTER_TEXT - 1, &of->len));
 	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, of->plan.outcome);
 }
 

@@ -344,8 +344,7 @@ static void fill_request(uint32_t gang, uint32_t members)
 							      : percent(10) ? 0
 							      : percent(80) ? size
 									    : 1 + below(8),
-						      .pinned_slot = pinned ? pod->slot : FROND_NONE,
-						      .reserved = 0};
+						      .pinned_slot = pinned ? pod->slot : FROND_NONE};
 	}
 }
 
@@ -409,8 +408,8 @@ static void do_plan_and_reserve(void)
 	snprintf(in, sizeof in, "topology-mode=%s", modes[below(3)]);
 	char wishes[128];
 	uint32_t in_len = wishes_read(in, wishes, 0, pairs, &c->request.annotations);
-	int32_t code = abi->plan(c->engine, &c->request, c->members, pairs, wishes, in_len, NULL, &c->plan, c->places,
-				 c->text, CLUSTER_TEXT - 1, &c->len);
+	int32_t code = abi->plan(c->engine, &c->request, c->members, pairs, wishes, in_len, NULL, 0, &c->plan,
+				 c->places, c->text, CLUSTER_TEXT - 1, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 	plans++;
 	if (c->plan.outcome != FROND_PLACED)
@@ -609,13 +608,13 @@ static void do_bad(void)
 		break;
 	case 8:
 		request.age_ms = -1 - (int64_t)below(1000);
-		code = abi->plan(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, c->places, c->text,
+		code = abi->plan(c->engine, &request, &member, NULL, "", 0, NULL, 0, &c->plan, c->places, c->text,
 				 CLUSTER_TEXT - 1, &c->len);
 		break;
 	case 9:
 		request.members = 2;
-		code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, NULL, NULL, NULL, &c->plan, position,
-				  c->text, CLUSTER_TEXT - 1, &c->len);
+		code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, 0, NULL, NULL, NULL, &c->plan,
+				  position, c->text, CLUSTER_TEXT - 1, &c->len);
 		break;
 	case 10:
 		code = abi->reserve(c->engine, &request, &member, &place);

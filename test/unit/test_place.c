@@ -321,9 +321,9 @@ static void test_members_of_several_sizes_do_not_cross_a_slow_link(void)
 static void test_room_bounds_what_fits_ever_and_today(void)
 {
 	cluster("spine:1 leaf:2 node:2 gpu:8", "");
-	struct frond_room room[8];
+	struct bound room[8];
 	for (uint32_t i = 0; i < 8; i++)
-		room[i] = (struct frond_room){.today = 8, .ever = 8};
+		room[i] = (struct bound){.today = 8, .ever = 8};
 	const struct wanted two = {.name = "a", .members = 2, .gpus = 8, .room = room};
 	room[0].today = 0;
 	expect(&two, FROND_RULE_COMPLETE_LEAF, "node-3 node-4");
@@ -338,9 +338,9 @@ static void test_room_bounds_what_fits_ever_and_today(void)
 static void test_room_counts_members_on_a_node(void)
 {
 	cluster("spine:1 leaf:1 node:3 gpu:8", "");
-	struct frond_room room[7];
+	struct bound room[7];
 	for (uint32_t i = 0; i < 7; i++)
-		room[i] = (struct frond_room){.today = 2, .ever = 2};
+		room[i] = (struct bound){.today = 2, .ever = 2};
 	expect(&(struct wanted){.name = "a", .members = 2, .gpus = 1, .room = room}, FROND_RULE_SINGLE_NODE,
 	       "node-1 node-1");
 	room[1].today = 1;

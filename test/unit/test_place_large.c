@@ -62,7 +62,7 @@ static uint32_t ask(uint32_t count, uint32_t gpus, const char *wishes)
 	for (uint32_t i = 0; i < count && i < FROND_MEMBERS_MAX; i++)
 		members[i] =
 			(struct frond_member){.pod = {5, i + 1}, .rank = i, .gpus = gpus, .pinned_slot = FROND_NONE};
-	int32_t code = abi->plan(c->engine, &request, members, pairs, in, in_len, NULL, &c->plan, places, c->text,
+	int32_t code = abi->plan(c->engine, &request, members, pairs, in, in_len, NULL, 0, &c->plan, places, c->text,
 				 CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);

@@ -76,7 +76,7 @@ static void ask(struct side *side, uint32_t count, uint32_t gpus, const char *wi
 	for (uint32_t i = 0; i < count; i++)
 		members[i] =
 			(struct frond_member){.pod = {5, i + 1}, .rank = i, .gpus = gpus, .pinned_slot = pinned[i]};
-	int32_t code = abi->plan(c->engine, &request, members, pairs, in, in_len, NULL, &side->plan, side->places,
+	int32_t code = abi->plan(c->engine, &request, members, pairs, in, in_len, NULL, 0, &side->plan, side->places,
 				 c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);

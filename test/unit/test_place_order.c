@@ -28,8 +28,9 @@ static uint32_t order(const struct wanted *w)
 	struct frond_pair pairs[8];
 	uint32_t in_len = request_make(c, w, in, pairs);
 	memset(position, 0, sizeof position);
-	int32_t code = abi->order(c->engine, &c->request, c->members, pairs, in, in_len, w->room, NULL, NULL, NULL,
-				  &c->plan, position, c->text, CLUSTER_TEXT - 1, &c->len);
+	int32_t code = abi->order(c->engine, &c->request, c->members, pairs, in, in_len, c->room,
+				  exceptions_of(w->room, c->count, c->room), NULL, NULL, NULL, &c->plan, position,
+				  c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);
 	check(c);
@@ -160,7 +161,7 @@ static void test_slow_nodes_capped_leaves_room_and_only_slot_count(void)
 	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, c->plan.outcome);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 0, "node-1", 8, 0, 0, 100, NULL, NULL));
 	expect(4, "network-bandwidth=200Gb", "node-2 node-3 node-4");
-	struct frond_room room[8] = {{1, 1}, {0, 1}, {1, 1}, {0, 0}};
+	struct bound room[8] = {{1, 1}, {0, 1}, {1, 1}, {0, 0}};
 	TEST_ASSERT_EQUAL_STRING("node-1 node-3",
 				 ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .room = room}));
 	TEST_ASSERT_EQUAL_STRING("node-3", ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .only = 3}));
@@ -224,9 +225,9 @@ static void test_each_place_is_what_plan_takes_when_those_before_it_are_out_of_t
 			if (percent(50) && mask != 0)
 				occupy(c, c->nodes[slot].name, mask);
 		}
-		struct frond_room room[CLUSTER_NODES];
+		struct bound room[CLUSTER_NODES];
 		for (uint32_t slot = 0; slot < CLUSTER_NODES; slot++)
-			room[slot] = (struct frond_room){1, 1};
+			room[slot] = (struct bound){1, 1};
 		char wishes[64];
 		snprintf(wishes, sizeof wishes, "topology-mode=Ignore placement-strategy=%s", strategies[round % 3]);
 		struct wanted w = {.name = "p", .members = 1, .gpus = 1 + below(4), .wishes = wishes, .room = room};
@@ -275,7 +276,7 @@ static void test_behind_1024_nodes_the_rest_has_one_place(void)
 	struct frond_member member = {.pod = {5, 1}, .gpus = 8, .pinned_slot = FROND_NONE};
 	struct frond_request request = {
 		.gang = {5, 1}, .members = 1, .min_member = 1, .gpus_desired = 8, .only_slot = FROND_NONE};
-	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, NULL, NULL, NULL, &c->plan, at,
+	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, 0, NULL, NULL, NULL, &c->plan, at,
 				  c->text, CLUSTER_TEXT, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 	check(c);
@@ -313,7 +314,7 @@ static void test_of_more_than_1024_leaves_the_best_are_in_order(void)
 	struct frond_member member = {.pod = {5, 1}, .gpus = 1, .pinned_slot = FROND_NONE};
 	struct frond_request request = {
 		.gang = {5, 1}, .members = 1, .min_member = 1, .gpus_desired = 1, .only_slot = FROND_NONE};
-	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, NULL, NULL, NULL, &c->plan, at,
+	int32_t code = abi->order(c->engine, &request, &member, NULL, "", 0, NULL, 0, NULL, NULL, NULL, &c->plan, at,
 				  c->text, CLUSTER_TEXT, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 	check(c);

@@ -20,7 +20,7 @@ static struct {
 	uint32_t nodes, leaves, max_nodes, max_gpus;
 	struct model_node node[NODES];
 	uint32_t spine[LEAVES], leaf_uplink[LEAVES]; /* by leaf, in fabric order */
-	struct frond_room room[NODES + CLUSTER_SPARE];
+	struct bound room[NODES + CLUSTER_SPARE];
 } m;
 
 struct gang { /* what was booked, to pin it later */

@@ -17,8 +17,7 @@ static struct frond_move moves[MOVES_MAX];
 static void recover_gang(uint32_t gang, uint32_t cap, int32_t code)
 {
 	rig_remember();
-	TEST_ASSERT_EQUAL_INT32(code,
-				recover(&work, &rig->core, gang_id(gang), &rig->defaults, NULL, &out, moves, cap));
+	TEST_ASSERT_EQUAL_INT32(code, recover(&work, &rig->core, gang_id(gang), &rig->defaults, &out, moves, cap));
 	rig_unchanged();
 	TEST_ASSERT_LESS_OR_EQUAL_UINT32(out.count, out.lower_bound);
 }

@@ -274,7 +274,7 @@ static void test_ten_thousand_nested_braces(void)
 						.only_slot = FROND_NONE,
 						.claim = {0, len}};
 		struct frond_member member = {.pod = {5, 5}, .gpus = 1, .pinned_slot = FROND_NONE};
-		TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, &member, NULL, text, len, NULL,
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, &member, NULL, text, len, NULL, 0,
 							    &c->plan, c->places, c->text, CLUSTER_TEXT - 1, &c->len));
 		TEST_ASSERT_EQUAL_UINT32(FROND_REFUSED, c->plan.outcome);
 		TEST_ASSERT_EQUAL_MEMORY("claim: is ", c->text, 10);
@@ -398,8 +398,14 @@ static void spoiled(uint32_t way, struct frond_request *request, struct frond_me
 	case 8:
 		member->pod = (struct frond_key){0, 0};
 		break;
-	default:
+	case 9:
+		member->pod_template = 1;
+		break;
+	case 10:
 		member->pinned_slot = 4; /* nobody is there */
+		break;
+	default:
+		break;
 	}
 }
 
@@ -414,19 +420,82 @@ static void test_requests(void)
 		"request.name: lies outside the 0 bytes of text",
 		"request.claim: lies outside the 0 bytes of text",
 		"request.onlySlot: must be under 8, got 8",
-		"members[0]: pod must not be zero, reserved must be",
+		"members[0].pod: must not be zero",
+		"members[0].podTemplate: must be under 1, the number of members, got 1",
 		"members[0].pinnedSlot: must be a slot with a node, got 4",
 	};
 	struct frond_request request;
 	struct frond_member member;
-	for (uint32_t way = 0; way < 10; way++) {
+	for (uint32_t way = 0; way < 11; way++) {
 		spoiled(way, &request, &member);
-		int32_t code = abi->plan(c->engine, &request, &member, NULL, "", 0, NULL, &c->plan, c->places, c->text,
-					 CLUSTER_TEXT - 1, &c->len);
+		int32_t code = abi->plan(c->engine, &request, &member, NULL, "", 0, NULL, 0, &c->plan, c->places,
+					 c->text, CLUSTER_TEXT - 1, &c->len);
 		refused(FROND_BAD, code, "plan", sentences[way]);
 	}
 	uint64_t counted = stats(c).plans;
 	TEST_ASSERT_EQUAL_UINT64(1, counted); /* what is malformed is no decision */
+}
+
+/* Node n-0 to n-3 are there, of eight slots. */
+static void test_exceptions(void)
+{
+	static const struct {
+		struct frond_room room[2];
+		uint32_t count;
+		int32_t code;
+		const char *sentence;
+	} bad[] = {
+		{{{.slot = 8}}, 1, FROND_BAD, "room[0].slot: must be a slot with a node, got 8"},
+		{{{.slot = FROND_NONE}}, 1, FROND_BAD, "room[0].slot: must be a slot with a node, got 4294967295"},
+		{{{.slot = 0}, {.slot = 4}}, 2, FROND_UNKNOWN, "room[1].slot: must be a slot with a node, got 4"},
+		{{{.slot = 1}, {.slot = 1}},
+		 2,
+		 FROND_BAD,
+		 "room[1]: must ascend by slot, then template, each pair once; slot 1 template 0 comes after slot 1 "
+		 "template 0"},
+		{{{.slot = 2}, {.slot = 1}},
+		 2,
+		 FROND_BAD,
+		 "room[1]: must ascend by slot, then template, each pair once; slot 1 template 0 comes after slot 2 "
+		 "template 0"},
+		{{{.slot = 1, .pod_template = 1}}, 1, FROND_BAD, "room[0].podTemplate: no member has template 1"},
+		{{{.slot = 1, .pod_template = UINT16_MAX}},
+		 1,
+		 FROND_BAD,
+		 "room[0].podTemplate: no member has template 65535"},
+		{{{.slot = 1, .reserved = 7}}, 1, FROND_BAD, "room[0].reserved: must be 0, got 7"},
+	};
+	struct frond_request request;
+	struct frond_member member;
+	struct frond_moves moves;
+	struct frond_victims victims;
+	struct frond_thrift *none = NULL;
+	uint16_t position[8];
+	spoiled(FROND_NONE, &request, &member);
+	for (uint32_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		const struct frond_room *room = bad[i].room;
+		uint32_t count = bad[i].count;
+		refused(bad[i].code,
+			abi->plan(c->engine, &request, &member, NULL, "", 0, room, count, &c->plan, c->places, c->text,
+				  CLUSTER_TEXT - 1, &c->len),
+			"plan", bad[i].sentence);
+		refused(bad[i].code,
+			abi->order(c->engine, &request, &member, NULL, "", 0, room, count, none, NULL, NULL, &c->plan,
+				   position, c->text, CLUSTER_TEXT - 1, &c->len),
+			"order", bad[i].sentence);
+		refused(bad[i].code,
+			abi->defrag(c->engine, &request, &member, NULL, "", 0, room, count, &moves, NULL, 0, c->text,
+				    CLUSTER_TEXT - 1, &c->len),
+			"defrag", bad[i].sentence);
+		refused(bad[i].code,
+			abi->victims(c->engine, &request, &member, NULL, "", 0, room, count, &victims, c->places, NULL,
+				     0, c->text, CLUSTER_TEXT - 1, &c->len),
+			"victims", bad[i].sentence);
+	}
+	refused(FROND_BAD,
+		abi->plan(c->engine, &request, &member, NULL, "", 0, NULL, 3, &c->plan, c->places, c->text,
+			  CLUSTER_TEXT - 1, &c->len),
+		"plan", "room: is missing, 3 entries were announced");
 }
 
 static void test_calls_about_nobody(void)
@@ -474,6 +543,7 @@ int main(void)
 	RUN_TEST(test_topologies);
 	RUN_TEST(test_pods);
 	RUN_TEST(test_requests);
+	RUN_TEST(test_exceptions);
 	RUN_TEST(test_calls_about_nobody);
 	RUN_TEST(test_cycles_of_labels_are_named_and_leave_the_nodes_schedulable);
 	return UNITY_END();

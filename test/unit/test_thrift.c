@@ -52,15 +52,16 @@ static void use(uint32_t slot, uint32_t gpus)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, slot, gpus, "", "", (struct frond_key){0, 0}));
 }
 
-static int32_t order(uint32_t gpus, const char *wishes, const struct frond_room *room,
-		     const struct frond_thrift *thrift, uint16_t *position)
+static int32_t order(uint32_t gpus, const char *wishes, const struct bound *room, const struct frond_thrift *thrift,
+		     uint16_t *position)
 {
 	char in[256];
 	struct frond_pair pairs[8];
 	uint32_t in_len =
 		request_make(c, &(struct wanted){.name = "p", .members = 1, .gpus = gpus, .wishes = wishes}, in, pairs);
-	int32_t code = abi->order(c->engine, &c->request, c->members, pairs, in, in_len, room, thrift, kinds, left,
-				  &c->plan, position, c->text, CLUSTER_TEXT - 1, &c->len);
+	int32_t code = abi->order(c->engine, &c->request, c->members, pairs, in, in_len, c->room,
+				  exceptions_of(room, count, c->room), thrift, kinds, left, &c->plan, position, c->text,
+				  CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	return code;
 }
@@ -164,15 +165,16 @@ static void test_what_goes_with_thrift_must_be_there(void)
 	expect(1, NULL, "", 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		remember(c);
-		TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->order(c->engine, &c->request, c->members, NULL, "p", 1, NULL,
+		TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->order(c->engine, &c->request, c->members, NULL, "p", 1, NULL, 0,
 							      &thrift, i == 0 ? NULL : kinds, i == 0 ? left : NULL,
 							      &c->plan, careful, c->text, CLUSTER_TEXT - 1, &c->len));
 		c->text[c->len] = 0;
 		TEST_ASSERT_EQUAL_STRING("kinds, left: must not be missing beside thrift", c->text);
 		unchanged(c);
 	}
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->order(c->engine, &c->request, c->members, NULL, "p", 1, NULL, NULL, NULL,
-						     NULL, &c->plan, careful, c->text, CLUSTER_TEXT - 1, &c->len));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK,
+				abi->order(c->engine, &c->request, c->members, NULL, "p", 1, NULL, 0, NULL, NULL, NULL,
+					   &c->plan, careful, c->text, CLUSTER_TEXT - 1, &c->len));
 }
 
 /* ---- the rule, read naively ------------------------------------------------------------------------------------- */
@@ -217,7 +219,7 @@ static bool before(const struct naive *naive, uint32_t a, uint32_t b)
 static void instance(uint32_t nodes)
 {
 	static struct naive naive[NODES];
-	static struct frond_room room[NODES];
+	static struct bound room[NODES];
 	static const char *const models[] = {"", "H100-SXM", "PCIE-8"};
 	static const char *const wishes[] = {"", "placement-strategy=consolidated", "placement-strategy=distributed",
 					     "latency-sensitive=true", "topology-mode=Preferred"};
@@ -231,7 +233,7 @@ static void instance(uint32_t nodes)
 		if (used > 0)
 			use(slot, used);
 		int64_t free = (int64_t)gpus - __builtin_popcount(sick) - used;
-		room[slot] = (struct frond_room){.today = percent(90), .ever = 1};
+		room[slot] = (struct bound){.today = percent(90), .ever = 1};
 		naive[slot] = (struct naive){.free = free > 0 ? free : 0, .link = size > 1 && model == 1 ? LINKED : 0};
 		naive[slot].fits = flags == 0 && naive[slot].free >= size && room[slot].today > 0;
 	}
