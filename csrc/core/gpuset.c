@@ -307,13 +307,17 @@ static uint32_t groups_touched(const struct groups *groups, uint32_t set)
 /* What a set lacks of a claim's wishes. As a number: with Preferred the locality weighs more than the bandwidth. */
 enum { LACKS_BANDWIDTH = 1, LACKS_LOCALITY = 2, LACKS_ALL = 3 };
 
+static bool wants_island(const struct gpu_wish *wish)
+{
+	return wish->locality == GPU_NVLINK || (wish->policy == GPU_CONTIGUOUS && wish->mode == MODE_REQUIRED);
+}
+
 static uint32_t lacks(const struct gpuset *table, const struct gpu_wish *wish, uint32_t set)
 {
-	bool island = wish->locality == GPU_NVLINK || (wish->policy == GPU_CONTIGUOUS && wish->mode == MODE_REQUIRED);
 	uint32_t out = 0;
 	if (wish->locality == GPU_SAME_SOCKET && groups_touched(&table->numa, set) > 1)
 		out |= LACKS_LOCALITY;
-	if (island && groups_touched(&table->islands, set) > 1)
+	if (wants_island(wish) && groups_touched(&table->islands, set) > 1)
 		out |= LACKS_LOCALITY;
 	if (wish->min_gbps > 0 && (set & (set - 1)) != 0 && gpuset_bottleneck(table, set) < wish->min_gbps)
 		out |= LACKS_BANDWIDTH;
@@ -340,56 +344,125 @@ static uint64_t order_spread(const struct gpuset *table, uint32_t set, uint32_t 
 	return order << 16 | (UINT16_MAX - load);
 }
 
-/* The next set of as many of the free GPUs in ascending order of masks; 0 after the last: the lowest run of chosen
- * ones moves its topmost up, the others fall to the bottom. */
-static uint32_t set_next(uint32_t set, uint32_t free, uint32_t count)
+/* What is asked, and the best set so far. */
+struct quest {
+	struct gpuset *table;
+	const struct gpu_wish *wish;
+	uint32_t free, held, count;
+	uint32_t best, best_wishes;
+	uint64_t best_order;
+};
+
+static void compare(struct quest *quest, uint32_t set)
 {
-	uint32_t moved = ((set | ~free) + (set & (~set + 1))) & free;
-	return moved == 0 ? 0 : moved | bits_lowest(free, count - bits_count(moved));
+	const struct gpu_wish *wish = quest->wish;
+	uint32_t lacking = lacks(quest->table, wish, set);
+	if (lacking != 0 && wish->mode == MODE_REQUIRED)
+		return;
+	uint32_t listed = wish->policy == GPU_PREFER ? bits_count(set & wish->prefer) : 0;
+	uint32_t wishes = (LACKS_ALL - lacking) << 8 | listed;
+	uint64_t order = wish->policy == GPU_SPREAD ? order_spread(quest->table, set, quest->held)
+						    : order_contiguous(quest->table, set, quest->free ^ set);
+	/* Ascending lists of indices compare as the lowest index in which they differ: who has it is first. */
+	bool lower = ((set ^ quest->best) & (~(set ^ quest->best) + 1) & set) != 0;
+	bool better = wishes != quest->best_wishes ? wishes > quest->best_wishes
+		      : order != quest->best_order ? order > quest->best_order
+						   : lower;
+	if (quest->best != 0 && !better)
+		return;
+	quest->best = set;
+	quest->best_wishes = wishes;
+	quest->best_order = order;
 }
 
-/* The most that any of these sets has of what is wished for: nothing is lacking, and as many as can be are listed. */
-static uint32_t wishes_most(const struct gpu_wish *wish, uint32_t free, uint32_t count)
+/* Which GPUs of a pool a number stands for whose bit i is the i-th of them: four bits at a time. */
+struct spreading {
+	uint16_t mask[FROND_GPUS_MAX / 4][16];
+};
+
+static struct spreading spreading_of(uint32_t pool)
 {
-	uint32_t listed = wish->policy == GPU_PREFER ? bits_count(wish->prefer & free) : 0;
-	return LACKS_ALL << 8 | min_u32(listed, count);
+	struct spreading out = {{{0}}};
+	for (uint32_t i = 0; pool != 0; i++, pool &= pool - 1) {
+		uint32_t gpu = pool & (~pool + 1), bit = 1u << i % 4;
+		for (uint32_t lower = 0; lower < bit; lower++)
+			out.mask[i / 4][bit | lower] = (uint16_t)(out.mask[i / 4][lower] | gpu);
+	}
+	return out;
 }
 
-/* The first step of the order alone: is the set behind the best one? */
-static bool is_behind(const struct gpuset *table, const struct gpu_wish *wish, uint32_t set, uint32_t best)
+static uint32_t spread_out(const struct spreading *spreading, uint32_t number)
 {
-	return wish->policy == GPU_SPREAD ? gpuset_sum(table, set) > gpuset_sum(table, best)
-					  : table->quality[set] < table->quality[best];
+	return (uint32_t)spreading->mask[0][number & 15] | spreading->mask[1][number >> 4 & 15] |
+	       spreading->mask[2][number >> 8 & 15] | spreading->mask[3][number >> 12];
 }
 
-/* Once the best set has all that is wished for, one look turns most others away. */
-static uint32_t search(const struct gpuset *table, const struct gpu_wish *wish, uint32_t free, uint32_t held,
-		       uint32_t count)
+/* All sets of `count` of the pool, with `fixed` beside them. None of them has more than `most` of what is wished for: once
+ * the best one has as much, the first step of the order turns most of the others away, by one look. */
+static void try_sets(struct quest *quest, uint32_t fixed, uint32_t pool, uint32_t count, uint32_t most)
 {
-	uint32_t best = 0, best_wishes = 0, most = wishes_most(wish, free, count);
-	uint64_t best_order = 0;
-	for (uint32_t set = bits_lowest(free, count); set != 0; set = set_next(set, free, count)) {
-		if (best_wishes == most && is_behind(table, wish, set, best))
-			continue;
-		uint32_t lacking = lacks(table, wish, set);
-		if (lacking != 0 && wish->mode == MODE_REQUIRED)
-			continue;
-		uint32_t listed = wish->policy == GPU_PREFER ? bits_count(set & wish->prefer) : 0;
-		uint32_t wishes = (LACKS_ALL - lacking) << 8 | listed;
-		uint64_t order = wish->policy == GPU_SPREAD ? order_spread(table, set, held)
-							    : order_contiguous(table, set, free ^ set);
-		/* Ascending lists of indices compare as the lowest index in which they differ: who has it is first. */
-		bool lower = ((set ^ best) & (~(set ^ best) + 1) & set) != 0;
-		bool better = wishes != best_wishes ? wishes > best_wishes
-			      : order != best_order ? order > best_order
-						    : lower;
-		if (best == 0 || better) {
-			best = set;
-			best_wishes = wishes;
-			best_order = order;
+	const struct spreading spreading = spreading_of(pool);
+	const uint32_t *quality = quest->table->quality;
+	uint32_t flip = quest->wish->policy == GPU_SPREAD ? UINT32_MAX : 0,
+		 steps = flip != 0 ? (1u << SUM_BITS) - 1 : UINT32_MAX;
+	uint32_t least = 0; /* of the first step, higher first: the best one's */
+	for (uint32_t part = bits_first(count), end = 1u << bits_count(pool); part < end;) {
+		uint32_t set = fixed | spread_out(&spreading, part);
+		if (((quality[set] ^ flip) & steps) >= least) {
+			compare(quest, set);
+			if (quest->best != 0 && quest->best_wishes >= most)
+				least = (quality[quest->best] ^ flip) & steps;
+		}
+		if (part == 0)
+			break;
+		/* The next number with as many bits: the lowest run moves its topmost up, the others fall to the bottom. */
+		uint32_t moved = part + (part & (~part + 1));
+		part = moved | (part ^ moved) >> (2 + bits_low(part));
+	}
+}
+
+/* The sets of these free GPUs, all of which lack `lacking`. Those with a GPU that is not listed in place of one that is
+ * cannot win, unless they are faster and that counts. */
+static void try_within(struct quest *quest, uint32_t within, uint32_t lacking)
+{
+	const struct gpu_wish *wish = quest->wish;
+	uint32_t count = quest->count, listed = wish->policy == GPU_PREFER ? wish->prefer & within : 0;
+	bool fast = wish->min_gbps == 0 || count < 2;
+	if (!fast && gpuset_bottleneck(quest->table, table_best(quest->table, within, count)) < wish->min_gbps) {
+		lacking |= LACKS_BANDWIDTH; /* the best of all has the best bottleneck */
+		fast = true;
+	}
+	uint32_t most = (LACKS_ALL - lacking) << 8 | min_u32(bits_count(listed), count);
+	if (quest->best_wishes > most || (lacking != 0 && wish->mode == MODE_REQUIRED))
+		return;
+	if (listed == 0 || !fast)
+		try_sets(quest, 0, within, count, most);
+	else if (bits_count(listed) >= count)
+		try_sets(quest, 0, listed, count, most);
+	else
+		try_sets(quest, listed, within ^ listed, count - bits_count(listed), most);
+}
+
+/* Locality weighs most: where a NUMA node or an island has enough free GPUs, sets that reach beyond it cannot win. */
+static uint32_t search(struct gpuset *table, const struct gpu_wish *wish, uint32_t free, uint32_t held, uint32_t count)
+{
+	static const struct groups all = {.mask = {UINT32_MAX}, .count = 1};
+	struct quest quest = {.table = table, .wish = wish, .free = free, .held = held, .count = count};
+	const struct groups *numa = wish->locality == GPU_SAME_SOCKET ? &table->numa : &all;
+	const struct groups *islands = wants_island(wish) ? &table->islands : &all;
+	bool enough = false;
+	for (uint32_t i = 0; i < numa->count; i++) {
+		for (uint32_t j = 0; j < islands->count; j++) {
+			uint32_t within = free & numa->mask[i] & islands->mask[j];
+			if (bits_count(within) < count)
+				continue;
+			try_within(&quest, within, 0);
+			enough = true;
 		}
 	}
-	return best;
+	if (!enough)
+		try_within(&quest, free, LACKS_LOCALITY);
+	return quest.best;
 }
 
 /* Where the best set of a mask and a count is remembered. With one count all masks have places of their own; the counts of

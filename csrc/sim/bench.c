@@ -13,8 +13,10 @@
 #define SPINE_LEAVES 32u
 #define SPINE_NODES  (LEAF_NODES * SPINE_LEAVES)
 #define NODE_GPUS    8u
-#define MEMBERS_MOST 1024u
-#define SCAN_WORDS   (1u << 17) /* 1 MiB */
+#define MEMBERS_MOST 8192u
+#define RECOVERED    1024u         /* members of the gang that is repaired */
+#define MOST_NS      2000000000ull /* a case is not measured again after so long */
+#define SCAN_WORDS   (1u << 17)    /* 1 MiB */
 #define NAME_ROOM    16u
 #define LINE_ROOM    112u
 #define ALIGN        64u
@@ -25,8 +27,16 @@ struct line { /* what is said of a node */
 	char text[LINE_ROOM];
 };
 
+struct shape {
+	uint32_t leaf_nodes;   /* 0: no node has a leaf */
+	uint32_t spine_leaves; /* 0: all leaves are under one spine */
+};
+
+static const struct shape shape_usual = {LEAF_NODES, SPINE_LEAVES};
+
 struct bench {
 	struct line *lines; /* by slot */
+	struct shape shape;
 	const struct frond_abi *abi;
 	void *memory;
 	uint64_t bytes;
@@ -42,6 +52,7 @@ struct bench {
 	struct frond_plan plan;
 	char text[FROND_TEXT_MAX];
 	uint32_t len;
+	uint16_t *position; /* by slot */
 	struct gpuset *set; /* an 8-GPU table, for the look-up */
 	void *set_memory;
 	uint64_t sink;
@@ -49,10 +60,11 @@ struct bench {
 
 struct bench_case {
 	const char *name, *what;
-	uint32_t nodes;   /* 0: as many as asked for */
-	uint64_t most_ns; /* what it may take */
-	uint32_t batch;   /* operations in one run of it */
-	uint32_t percent; /* of the nodes that are exceptions: CPU, memory, taints or filters decide there */
+	uint32_t nodes;            /* 0: as many as asked for */
+	uint64_t most_ns;          /* what it may take */
+	uint32_t batch;            /* operations in one run of it */
+	uint32_t percent;          /* of the nodes that are exceptions: CPU, memory, taints or filters decide there */
+	const struct shape *shape; /* NULL: the usual one, filled as usual */
 	void (*prepare)(struct bench *bench);
 	void (*run)(struct bench *bench);
 };
@@ -80,18 +92,18 @@ static void must(const struct bench *bench, int32_t code, const char *what)
 /* ---- the cluster --------------------------------------------------------------------------------------------------- */
 
 /* Node 0 … of leaf 0 … of spine 0 …, named and labelled as a cloud would; the text is made before anything is timed. */
-static void write_node(struct line *line, uint32_t slot)
+static void write_node(struct line *line, const struct shape *shape, uint32_t slot)
 {
 	static const char keys[] = "fabric.topograph.run/tier-0fabric.topograph.run/tier-1" MODEL_LINE;
-	uint32_t used = sizeof keys - 1;
+	uint32_t used = sizeof keys - 1, leaf = shape->leaf_nodes == 0 ? 0 : slot / shape->leaf_nodes;
 	memcpy(line->text, keys, used);
 	line->name.off = used;
 	used += line->name.len = (uint32_t)snprintf(line->text + used, NAME_ROOM, "node-%06" PRIu32, slot);
 	line->leaf.off = used;
-	used += line->leaf.len = (uint32_t)snprintf(line->text + used, NAME_ROOM, "leaf-%05" PRIu32, slot / LEAF_NODES);
+	used += line->leaf.len = (uint32_t)snprintf(line->text + used, NAME_ROOM, "leaf-%05" PRIu32, leaf);
 	line->spine.off = used;
-	used += line->spine.len =
-		(uint32_t)snprintf(line->text + used, NAME_ROOM, "spine-%04" PRIu32, slot / SPINE_NODES);
+	used += line->spine.len = (uint32_t)snprintf(line->text + used, NAME_ROOM, "spine-%04" PRIu32,
+						     shape->spine_leaves == 0 ? 0 : leaf / shape->spine_leaves);
 	line->len = used;
 }
 
@@ -106,8 +118,8 @@ static void put_node(struct bench *bench, uint32_t slot, uint32_t flags)
 				  .name = line->name,
 				  .model = {54, sizeof MODEL_LINE - 1}};
 	must(bench,
-	     bench->abi->node_put(bench->engine, &node, labels, 2, line->text, line->len, bench->text,
-				  sizeof bench->text, &bench->len),
+	     bench->abi->node_put(bench->engine, &node, labels, bench->shape.leaf_nodes == 0 ? 0 : 2, line->text,
+				  line->len, bench->text, sizeof bench->text, &bench->len),
 	     "node_put");
 }
 
@@ -146,15 +158,28 @@ static void fill(struct bench *bench)
 			put_pod(bench, slot, 1 + (uint32_t)(roll(bench) % NODE_GPUS));
 }
 
+/* A tenth of the nodes is partly used. */
+static void fill_tenth(struct bench *bench)
+{
+	for (uint32_t slot = 0; slot < bench->nodes; slot++)
+		if (roll(bench) % 10 == 0)
+			put_pod(bench, slot, 1 + (uint32_t)(roll(bench) % (NODE_GPUS - 1)));
+}
+
 /* ---- cases --------------------------------------------------------------------------------------------------------- */
+
+static struct frond_request request_of(uint32_t members)
+{
+	return (struct frond_request){.gang = key_of(2, 0),
+				      .members = members,
+				      .min_member = members,
+				      .gpus_desired = (uint64_t)members * NODE_GPUS,
+				      .only_slot = FROND_NONE};
+}
 
 static void plan(struct bench *bench, uint32_t members)
 {
-	struct frond_request request = {.gang = key_of(2, 0),
-					.members = members,
-					.min_member = members,
-					.gpus_desired = (uint64_t)members * NODE_GPUS,
-					.only_slot = FROND_NONE};
+	struct frond_request request = request_of(members);
 	must(bench,
 	     bench->abi->plan(bench->engine, &request, bench->members, NULL, NULL, 0, bench->room, bench->room_count,
 			      &bench->plan, bench->places, bench->text, sizeof bench->text, &bench->len),
@@ -179,6 +204,43 @@ static void run_plan_1024(struct bench *bench)
 static void run_plan_8(struct bench *bench)
 {
 	plan(bench, 8);
+}
+
+static void plan_preferred(struct bench *bench, uint32_t members)
+{
+	static const char in[] = "topology.scheduler/topology-modePreferred";
+	const struct frond_pair pair = {{0, 32}, {32, 9}};
+	struct frond_request request = request_of(members);
+	request.annotations = 1;
+	must(bench,
+	     bench->abi->plan(bench->engine, &request, bench->members, &pair, in, sizeof in - 1, bench->room,
+			      bench->room_count, &bench->plan, bench->places, bench->text, sizeof bench->text,
+			      &bench->len),
+	     "plan");
+	if (bench->plan.outcome != FROND_PLACED)
+		abort();
+}
+
+static void run_preferred_1024(struct bench *bench)
+{
+	plan_preferred(bench, 1024);
+}
+
+static void run_preferred_8192(struct bench *bench)
+{
+	plan_preferred(bench, 8192);
+}
+
+static void run_order(struct bench *bench)
+{
+	struct frond_request request = request_of(1);
+	struct frond_member member = {.pod = key_of(3, 0), .gpus = 1, .pinned_slot = FROND_NONE};
+	must(bench,
+	     bench->abi->order(bench->engine, &request, &member, NULL, NULL, 0, bench->room, bench->room_count, NULL,
+			       NULL, NULL, &bench->plan, bench->position, bench->text, sizeof bench->text, &bench->len),
+	     "order");
+	if (bench->plan.outcome != FROND_PLACED)
+		abort();
 }
 
 /* A complete leaf is asked for; every leaf lacks a node. */
@@ -229,11 +291,11 @@ static void run_load(struct bench *bench)
 /* A gang of 1,024 nodes runs; eight of its nodes fail, spread over its leaves. */
 static void prepare_recovery(struct bench *bench)
 {
-	plan(bench, MEMBERS_MOST);
+	plan(bench, RECOVERED);
 	struct frond_request request = {
-		.gang = key_of(2, 0), .members = MEMBERS_MOST, .min_member = MEMBERS_MOST, .only_slot = FROND_NONE};
+		.gang = key_of(2, 0), .members = RECOVERED, .min_member = RECOVERED, .only_slot = FROND_NONE};
 	must(bench, bench->abi->reserve(bench->engine, &request, bench->members, bench->places), "reserve");
-	for (uint32_t i = 0; i < MEMBERS_MOST; i++)
+	for (uint32_t i = 0; i < RECOVERED; i++)
 		must(bench, bench->abi->confirm(bench->engine, &bench->members[i].pod), "confirm");
 	request.annotations = 2;
 	static const char in[] = "topology.scheduler/recoveryMoveGangtopology.scheduler/topology-modePreferred";
@@ -251,15 +313,15 @@ static void run_recovery(struct bench *bench)
 	struct frond_key gang = key_of(2, 0);
 	struct frond_moves out;
 	must(bench,
-	     bench->abi->recover(bench->engine, &gang, NULL, 0, &out, bench->moves, MEMBERS_MOST, bench->text,
+	     bench->abi->recover(bench->engine, &gang, NULL, 0, &out, bench->moves, RECOVERED, bench->text,
 				 sizeof bench->text, &bench->len),
 	     "recover");
 	if (out.outcome != FROND_PLACED || out.count < 8)
 		abort();
 }
 
-/* 400 gangs of one node and 300 of two fill 1,000 nodes. */
-static void prepare_victims(struct bench *bench)
+/* Gangs of one node on the first `single` nodes, of two on the others: every GPU is held. */
+static void fill_gangs(struct bench *bench, uint32_t single)
 {
 	for (uint32_t slot = 0; slot < bench->nodes; slot++) {
 		struct frond_key pod = key_of(1, slot);
@@ -267,12 +329,13 @@ static void prepare_victims(struct bench *bench)
 		must(bench, code == FROND_UNKNOWN ? FROND_OK : code, "release");
 	}
 	for (uint32_t slot = 0; slot < bench->nodes; slot++) {
-		uint32_t gang = slot < 400 ? slot : 400 + (slot - 400) / 2, members = slot < 400 ? 1 : 2;
+		bool alone = slot < single;
+		uint32_t gang = alone ? slot : single + (slot - single) / 2, members = alone ? 1 : 2;
 		struct frond_pod pod = {.pod = key_of(4, slot),
 					.slot = slot,
 					.gpus = NODE_GPUS,
 					.gang = key_of(5, gang),
-					.rank = slot < 400 ? 0 : slot % 2};
+					.rank = alone ? 0 : slot % 2};
 		struct frond_request request = {.gang = pod.gang,
 						.members = members,
 						.min_member = members,
@@ -288,15 +351,11 @@ static void prepare_victims(struct bench *bench)
 	}
 }
 
-static void run_victims(struct bench *bench)
+static void victims(struct bench *bench, uint32_t members)
 {
-	struct frond_request request = {.gang = key_of(2, 0),
-					.members = 32,
-					.min_member = 32,
-					.gpus_desired = 32ull * NODE_GPUS,
-					.only_slot = FROND_NONE,
-					.priority = 100};
+	struct frond_request request = request_of(members);
 	struct frond_victims out;
+	request.priority = 100;
 	must(bench,
 	     bench->abi->victims(bench->engine, &request, bench->members, NULL, NULL, 0, NULL, 0, &out, bench->places,
 				 bench->keys, MEMBERS_MOST, bench->text, sizeof bench->text, &bench->len),
@@ -305,24 +364,61 @@ static void run_victims(struct bench *bench)
 		abort();
 }
 
+static void prepare_victims(struct bench *bench) /* 700 gangs */
+{
+	fill_gangs(bench, 400);
+}
+
+static void run_victims(struct bench *bench)
+{
+	victims(bench, 32);
+}
+
+static void prepare_victims_512(struct bench *bench) /* 4,000 gangs */
+{
+	fill_gangs(bench, 3000);
+}
+
+static void run_victims_512(struct bench *bench)
+{
+	victims(bench, 512);
+}
+
+static const struct shape shape_leaf = {5000, 0}, shape_spine = {10, 0}, shape_pairs = {2, 4}, shape_loose = {0, 0};
+
 static const struct bench_case cases[] = {
-	{"plan-1024", "plan of 1,024 whole nodes", 0, 100000, 1, 0, NULL, run_plan_1024},
-	{"plan-1024-1", "the same, 1 % of the nodes are exceptions", 0, 0, 1, 1, NULL, run_plan_1024},
-	{"plan-1024-50", "the same, 50 %", 0, 0, 1, 50, NULL, run_plan_1024},
-	{"plan-8", "plan of 8 whole nodes", 0, 20000, 1, 0, NULL, run_plan_8},
-	{"plan-8-1", "the same, 1 % of the nodes are exceptions", 0, 0, 1, 1, NULL, run_plan_8},
-	{"plan-8-50", "the same, 50 %", 0, 0, 1, 50, NULL, run_plan_8},
-	{"gpu-delta", "one GPU delta (a pod comes or goes)", 0, 1000, 1024, 0, NULL, run_gpu_delta},
-	{"node-delta", "one node delta (cordon, uncordon)", 0, 1000, 1024, 0, NULL, run_node_delta},
-	{"gpu-set", "GPU set look-up, 8 GPUs", 0, 50, 4096, 0, NULL, run_gpu_set},
-	{"refusal", "refusal of an impossible gang, with its reason", 0, 20000, 1, 0, prepare_refusal, run_refusal},
-	{"refusal-1", "the same, 1 % of the nodes are exceptions", 0, 0, 1, 1, prepare_refusal, run_refusal},
-	{"refusal-50", "the same, 50 %", 0, 0, 1, 50, prepare_refusal, run_refusal},
-	{"load", "cold load, create included, GPU-set tables not", 0, 20000000, 1, 0, NULL, run_load},
-	{"recovery", "recovery plan, 8 failures in a gang of 1,024 nodes", 10000, 1000000, 1, 0, prepare_recovery,
+	{"plan-1024", "plan of 1,024 whole nodes", 0, 100000, 1, 0, NULL, NULL, run_plan_1024},
+	{"plan-1024-1", "the same, 1 % of the nodes are exceptions", 0, 0, 1, 1, NULL, NULL, run_plan_1024},
+	{"plan-1024-50", "the same, 50 %", 0, 0, 1, 50, NULL, NULL, run_plan_1024},
+	{"plan-8", "plan of 8 whole nodes", 0, 20000, 1, 0, NULL, NULL, run_plan_8},
+	{"plan-8-1", "the same, 1 % of the nodes are exceptions", 0, 0, 1, 1, NULL, NULL, run_plan_8},
+	{"plan-8-50", "the same, 50 %", 0, 0, 1, 50, NULL, NULL, run_plan_8},
+	{"gpu-delta", "one GPU delta (a pod comes or goes)", 0, 1000, 1024, 0, NULL, NULL, run_gpu_delta},
+	{"node-delta", "one node delta (cordon, uncordon)", 0, 1000, 1024, 0, NULL, NULL, run_node_delta},
+	{"gpu-set", "GPU set look-up, 8 GPUs", 0, 50, 4096, 0, NULL, NULL, run_gpu_set},
+	{"refusal", "refusal of an impossible gang, with its reason", 0, 20000, 1, 0, NULL, prepare_refusal,
+	 run_refusal},
+	{"refusal-1", "the same, 1 % of the nodes are exceptions", 0, 0, 1, 1, NULL, prepare_refusal, run_refusal},
+	{"refusal-50", "the same, 50 %", 0, 0, 1, 50, NULL, prepare_refusal, run_refusal},
+	{"load", "cold load, create included, GPU-set tables not", 0, 20000000, 1, 0, NULL, NULL, run_load},
+	{"preferred-1024", "Preferred, 1,024 whole nodes, a tenth of the nodes partly used", 0, 2000000, 1, 0,
+	 &shape_usual, fill_tenth, run_preferred_1024},
+	{"preferred-8192", "Preferred, 8,192 whole nodes, a tenth of the nodes partly used", 0, 20000000, 1, 0,
+	 &shape_usual, fill_tenth, run_preferred_8192},
+	{"order-leaf", "order of a 1-GPU pod, one leaf", 5000, 1000000, 1, 0, &shape_leaf, fill_tenth, run_order},
+	{"order-spine", "order of a 1-GPU pod, 500 leaves under one spine", 5000, 1000000, 1, 0, &shape_spine,
+	 fill_tenth, run_order},
+	{"order-pairs", "order of a 1-GPU pod, leaves of two, spines of four", 5000, 1000000, 1, 0, &shape_pairs,
+	 fill_tenth, run_order},
+	{"order-loose", "order of a 1-GPU pod, no topology", 5000, 1000000, 1, 0, &shape_loose, fill_tenth, run_order},
+	{"order-50", "the same, 50 % of the nodes are exceptions", 5000, 1000000, 1, 50, &shape_loose, fill_tenth,
+	 run_order},
+	{"recovery", "recovery plan, 8 failures in a gang of 1,024 nodes", 10000, 1000000, 1, 0, NULL, prepare_recovery,
 	 run_recovery},
-	{"victims", "victims for a gang of 256 GPUs among 700 running gangs", 1000, 10000000, 1, 0, prepare_victims,
-	 run_victims},
+	{"victims", "victims for a gang of 256 GPUs among 700 running gangs", 1000, 10000000, 1, 0, NULL,
+	 prepare_victims, run_victims},
+	{"victims-512", "victims for a gang of 512 whole nodes among 4,000 running gangs", 5000, 10000000, 1, 0,
+	 &shape_usual, prepare_victims_512, run_victims_512},
 };
 
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
@@ -367,14 +463,16 @@ static void measure(struct bench *bench, const struct bench_case *one, uint32_t 
 	except(bench, one->percent);
 	if (one->prepare != NULL)
 		one->prepare(bench);
-	for (uint32_t i = 0; i < repeat; i++) {
+	uint64_t all = 0;
+	uint32_t count = 0;
+	while (count < repeat && all < MOST_NS) {
 		uint64_t begin = now_ns();
 		bench_measured(one->run, bench);
-		samples[i] = now_ns() - begin;
+		all += samples[count++] = now_ns() - begin;
 	}
-	qsort(samples, repeat, sizeof *samples, compare);
-	uint64_t median = samples[repeat / 2] / one->batch, scan = scan_ns(bench, words);
-	double ratio = (double)samples[repeat / 2] / one->batch / (double)scan;
+	qsort(samples, count, sizeof *samples, compare);
+	uint64_t median = samples[count / 2] / one->batch, scan = scan_ns(bench, words);
+	double ratio = (double)samples[count / 2] / one->batch / (double)scan;
 	bool over = median > one->most_ns;
 	fprintf(out, "| %s | %" PRIu32 " | %.3f | %.3f |", one->what, bench->nodes, (double)median / 1000.0, ratio);
 	if (one->most_ns == 0)
@@ -391,11 +489,12 @@ static void bench_close(struct bench *bench)
 	free(bench->set_memory);
 	free(bench->lines);
 	free(bench->room);
+	free(bench->position);
 	free(bench);
 }
 
-/* A loaded, partly used cluster; NULL: complaint. */
-static struct bench *bench_open(uint32_t nodes, struct complaint *complaint)
+/* A loaded cluster of this shape, empty, or of the usual one and partly used; NULL: complaint. */
+static struct bench *bench_open(uint32_t nodes, const struct shape *shape, struct complaint *complaint)
 {
 	struct bench *bench = calloc(1, sizeof *bench);
 	struct frond_limits limits = {.nodes = nodes, .pods = nodes};
@@ -411,7 +510,10 @@ static struct bench *bench_open(uint32_t nodes, struct complaint *complaint)
 	bench->set_memory = aligned_alloc(ALIGN, set_bytes + (gpuset_scratch() + ALIGN - 1) / ALIGN * ALIGN);
 	bench->lines = calloc(nodes, sizeof *bench->lines);
 	bench->room = calloc(nodes, sizeof *bench->room);
-	if (bench->memory == NULL || bench->set_memory == NULL || bench->lines == NULL || bench->room == NULL)
+	bench->position = calloc(nodes, sizeof *bench->position);
+	bench->shape = shape == NULL ? shape_usual : *shape;
+	if (bench->memory == NULL || bench->set_memory == NULL || bench->lines == NULL || bench->room == NULL ||
+	    bench->position == NULL)
 		goto out;
 	for (uint32_t i = 0; i < NODE_GPUS; i++)
 		for (uint32_t j = 0; j < NODE_GPUS; j++)
@@ -421,10 +523,11 @@ static struct bench *bench_open(uint32_t nodes, struct complaint *complaint)
 		bench->members[i] = (struct frond_member){
 			.pod = key_of(3, i), .rank = i, .gpus = NODE_GPUS, .pinned_slot = FROND_NONE};
 	for (uint32_t slot = 0; slot < nodes; slot++)
-		write_node(&bench->lines[slot], slot);
+		write_node(&bench->lines[slot], &bench->shape, slot);
 	create(bench);
 	load(bench);
-	fill(bench);
+	if (shape == NULL)
+		fill(bench);
 	return bench;
 out:
 	bench_close(bench);
@@ -450,7 +553,7 @@ int32_t bench_run(const char *name, uint32_t nodes, uint32_t repeat, FILE *out, 
 	bool found = false;
 	int32_t code = samples == NULL || words == NULL ? complain(complaint, 0, "out of memory") : FROND_OK;
 	uint64_t before = resident();
-	struct bench *large = code == FROND_OK ? bench_open(nodes, complaint) : NULL;
+	struct bench *large = code == FROND_OK ? bench_open(nodes, NULL, complaint) : NULL;
 	if (large == NULL) {
 		code = FROND_BAD;
 		goto out;
@@ -460,7 +563,10 @@ int32_t bench_run(const char *name, uint32_t nodes, uint32_t repeat, FILE *out, 
 	for (uint32_t i = 0; code == FROND_OK && i < sizeof cases / sizeof *cases; i++) {
 		if (name != NULL && strcmp(name, cases[i].name) != 0)
 			continue;
-		struct bench *bench = cases[i].nodes == 0 ? large : bench_open(cases[i].nodes, complaint);
+		bool own = cases[i].nodes != 0 || cases[i].shape != NULL;
+		struct bench *bench =
+			!own ? large
+			     : bench_open(cases[i].nodes != 0 ? cases[i].nodes : nodes, cases[i].shape, complaint);
 		found = true;
 		if (bench == NULL)
 			code = FROND_BAD;

@@ -12,7 +12,6 @@
 #define IN_CAP    4096u
 #define PAIRS_MAX 16u
 #define MOVES_MAX FROND_MEMBERS_MAX
-#define ROOM      caller->room, caller->room_count
 
 struct caller {
 	timer_t timer; /* of wall time: with one of processor time its clock would only tick every 4 ms */
@@ -22,7 +21,7 @@ struct caller {
 	struct frond_place places[FROND_MEMBERS_MAX];
 	struct frond_move moves[MOVES_MAX];
 	struct frond_key keys[FROND_PODS_MAX];
-	struct frond_room room[FROND_NODES_MAX];
+	struct frond_room room[FROND_NODES_MAX]; /* exceptions */
 	uint32_t room_count;
 	struct frond_left left[FROND_NODES_MAX];
 	struct frond_kind kinds[FROND_KINDS_MAX];
@@ -186,12 +185,12 @@ static void say_request(struct caller *caller, const struct cluster *cluster, co
 	say_members(caller, cluster, number, dice);
 }
 
-/* What the host knows of the nodes: exceptions. A node may be missing: then the call is refused, which is fast. */
+/* The nodes where something else than GPUs decides how many members fit, for members of the first kind. */
 static void say_room(struct caller *caller, const struct cluster *cluster, const uint32_t *number, struct dice *dice)
 {
 	caller->room_count = 0;
-	for (uint32_t slot = 0; number[N_ROOM] > 0 && slot < cluster->nodes; slot++)
-		if (percent(dice, number[N_ROOM] - 1))
+	for (uint32_t slot = 0; slot < cluster->nodes && number[N_ROOM] > 0; slot++)
+		if (percent(dice, number[N_ROOM]))
 			caller->room[caller->room_count++] = (struct frond_room){
 				.slot = slot,
 				.today = (uint16_t)number[N_ROOM_LEFT],
@@ -201,6 +200,7 @@ static void say_room(struct caller *caller, const struct cluster *cluster, const
 /* ---- calls ---------------------------------------------------------------------------------------------------------------- */
 
 #define TEXT cluster->text, TEXT_CAP, &cluster->len
+#define ROOM caller->room, caller->room_count
 #define ASK  &caller->request, caller->members, caller->pairs, caller->in, caller->in_len
 
 /* Runs CALL with the clock on. */

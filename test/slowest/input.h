@@ -43,7 +43,7 @@
 	X(CLAIM_MODE, "claim-mode", 0, 2, "0 0 1")                                                                     \
 	X(LOCALITY, "locality", 0, 2, "0 1 2")                                                                         \
 	X(LINK, "link", 0, 900, "0 0 1 25 50 300 450") /* GB/s inside of the set */                                    \
-	X(ROOM, "room", 0, 101, "0 0 1 2 51 101")      /* 0: not given; 1 + percent of nodes where it binds */         \
+	X(ROOM, "room", 0, 100, "0 0 1 50 100")        /* percent of the nodes where it binds */                       \
 	X(ROOM_LEFT, "room-left", 0, 8, "0 0 1 2")     /* members that fit there */                                    \
 	X(PINS, "pins", 0, 64, "0 0 0 0 1 8")          /* members that run already */                                  \
 	X(ONLY, "only", 0, 1, "0 0 0 0 0 0 0 0 1")     /* one node alone is asked about */                             \
