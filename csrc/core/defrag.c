@@ -84,76 +84,6 @@ static uint32_t frees(const struct dig *dig, const struct entry *entry)
 
 /* ---- what a gang must keep -------------------------------------------------------------------------------------------- */
 
-static bool lower(const void *context, uint32_t a, uint32_t b)
-{
-	(void)context;
-	return a < b;
-}
-
-struct use { /* what a gang on these positions uses; a node without a leaf counts as a leaf and a spine */
-	uint32_t nodes, domains, leaves, runs, spines, chains;
-	bool loose, slow; /* a node without a leaf; a leaf whose link is too slow */
-};
-
-static struct use use_of(const struct fabric *fabric, const uint32_t *positions, uint32_t count,
-			 uint32_t bandwidth_gbps)
-{
-	struct use use = {.nodes = 0};
-	uint32_t last = FROND_NONE, last_leaf = FROND_NONE, last_spine = FROND_NONE;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t at = positions[i], leaf = fabric->leaf_of[at];
-		if (at == last)
-			continue;
-		use.nodes++;
-		use.loose |= leaf == FROND_NONE;
-		use.domains += last == FROND_NONE || fabric->domain_of[at] == FROND_NONE ||
-			       fabric->domain_of[at] != fabric->domain_of[last];
-		last = at;
-		if (leaf != FROND_NONE && leaf == last_leaf)
-			continue;
-		use.leaves++;
-		if (leaf == FROND_NONE) {
-			use.runs++;
-			use.spines++;
-			use.chains++;
-			continue;
-		}
-		uint32_t spine = fabric->leaf_spine[leaf], uplink = fabric->leaf_uplink[leaf];
-		use.slow |= uplink != 0 && uplink < bandwidth_gbps;
-		use.runs += last_leaf == FROND_NONE || leaf != last_leaf + 1 || spine != last_spine;
-		use.spines += spine != last_spine;
-		use.chains += last_spine == FROND_NONE ||
-			      (spine != last_spine && (spine != last_spine + 1 || !spine_adjacent(fabric, spine)));
-		last_leaf = leaf;
-		last_spine = spine;
-	}
-	return use;
-}
-
-/* Sorts the positions. */
-static bool shape_kept(const struct fabric *fabric, const struct shape *shape, uint32_t *positions, uint32_t count)
-{
-	sort_ids(positions, count, lower, NULL);
-	struct use use = use_of(fabric, positions, count, shape->bandwidth_gbps);
-	if (use.leaves > 1 && use.slow)
-		return false; /* no gang crosses a slow link */
-	switch (shape->rule) {
-	case FROND_RULE_NONE:
-		return true;
-	case FROND_RULE_SINGLE_NODE:
-		return use.nodes == 1;
-	case FROND_RULE_NVLINK_DOMAIN:
-		return use.domains == 1 && (count == 0 || fabric->domain_of[positions[0]] != FROND_NONE);
-	case FROND_RULE_SAME_LEAF:
-	case FROND_RULE_COMPLETE_LEAF:
-		return use.leaves == 1 && !use.loose;
-	case FROND_RULE_ADJACENT_LEAVES:
-		return use.spines == 1 && use.runs == 1 && use.leaves <= shape->need_leaves && !use.loose;
-	default:
-		return use.chains == 1 && use.runs == use.spines && use.spines <= shape->need_spines && !use.loose;
-	}
-}
-
 /* The gang's wishes and the rule that it meets today. False: too large. */
 static bool describe(struct dig *dig, uint32_t id, struct moved_gang *gang)
 {
@@ -165,20 +95,17 @@ static bool describe(struct dig *dig, uint32_t id, struct moved_gang *gang)
 	if (roster_fill(roster, dig->core, id) != FROND_OK)
 		return false;
 	roster_ask(roster, &gang->terms, dig->defaults, NULL, &ask);
-	gang->shape = (struct shape){.bandwidth_gbps = ask.bandwidth_gbps};
+	gang->rule = (struct rule){.name = FROND_RULE_NONE, .bandwidth_gbps = ask.bandwidth_gbps};
 	if (ask.mode == MODE_IGNORE || dig->fabric->leaf_count == 0 || !place_rule_of(dig->core->work, &ask, &answer) ||
 	    (answer.plan.flags & FROND_PLAN_SHAPELESS))
 		return true;
-	struct shape shape = {.rule = answer.plan.rule,
-			      .need_leaves = answer.need_leaves,
-			      .need_spines = answer.need_spines,
-			      .bandwidth_gbps = ask.bandwidth_gbps};
+	struct rule rule = rule_of(&ask, &answer);
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < roster->count; i++)
 		if (roster->members[i].gpus > 0)
 			roster->entries[count++] = dig->fabric->position[roster->members[i].pinned_slot];
-	if (shape_kept(dig->fabric, &shape, roster->entries, count))
-		gang->shape = shape;
+	if (positions_meet(dig->fabric, roster->entries, count, &rule))
+		gang->rule = rule;
 	return true;
 }
 
@@ -189,15 +116,10 @@ static bool node_usable(const struct node *node, uint32_t bandwidth_gbps)
 	return node_open(node) && (node->uplink_gbps == 0 || node->uplink_gbps >= bandwidth_gbps);
 }
 
-struct hole { /* positions first … end - 1, or those of them in an NVLink domain, and what it costs at least */
-	uint32_t first, end, nvlink;
-	uint32_t moves;
+struct hole { /* where the gang could go */
+	struct span span;
+	uint32_t moves; /* that it costs at least */
 };
-
-static bool hole_has(const struct dig *dig, const struct hole *hole, uint32_t position)
-{
-	return hole->nvlink == FROND_NONE || dig->fabric->domain_of[position] == hole->nvlink;
-}
 
 struct ladder { /* members that a node gains when so many leave it, the largest first */
 	uint32_t room;
@@ -211,7 +133,7 @@ static struct ladder ladder_of(const struct dig *dig, const struct hole *hole, u
 	uint32_t slot = dig->fabric->order[position], sizes[FROND_GPUS_MAX + 1] = {0};
 	const struct node *node = &dig->core->nodes[slot];
 	struct ladder ladder = {.room = 0};
-	if (!hole_has(dig, hole, position) || !node_usable(node, dig->ask.bandwidth_gbps) ||
+	if (!span_has(dig->fabric, &hole->span, position) || !node_usable(node, dig->ask.bandwidth_gbps) ||
 	    (dig->ask.only_slot != FROND_NONE && dig->ask.only_slot != slot))
 		return ladder;
 	for (uint32_t at = node->first; at != FROND_NONE; at = entry_node_next(&entries[at]))
@@ -264,7 +186,7 @@ static bool cheapest_step(const struct steps *steps, uint32_t *moves, uint32_t *
 static uint32_t least_moves(const struct dig *dig, const struct hole *hole)
 {
 	struct steps steps = {.room = 0};
-	for (uint32_t position = hole->first; position < hole->end; position++) {
+	for (uint32_t position = hole->span.first; position < hole->span.end; position++) {
 		struct ladder ladder = ladder_of(dig, hole, position);
 		uint32_t gain, moves = best_step(&ladder, &gain);
 		steps.room += ladder.room;
@@ -288,8 +210,9 @@ static uint32_t least_moves(const struct dig *dig, const struct hole *hole)
 static uint32_t find_holes(struct dig *dig, struct hole *holes)
 {
 	uint32_t count = 0;
-	for (struct domains domains = domains_of(dig->fabric, &dig->ask, &dig->answer); domains_next(&domains);) {
-		struct hole hole = {.first = domains.first, .end = domains.end, .nvlink = domains.nvlink};
+	struct rule rule = rule_of(&dig->ask, &dig->answer);
+	for (struct spans spans = spans_of(dig->fabric, &rule, ask_spreads(&dig->ask)); spans_next(&spans);) {
+		struct hole hole = {.span = spans.span};
 		hole.moves = least_moves(dig, &hole);
 		uint32_t at = count;
 		while (at > 0 && hole.moves < holes[at - 1].moves)
@@ -369,8 +292,8 @@ static bool plan_fits(struct dig *dig)
 	return fits(dig);
 }
 
-/* Every gang of which a member moves keeps its shape. */
-static bool shapes_kept(const struct search *search)
+/* Every gang of which a member moves meets the rule that it met. */
+static bool rules_kept(const struct search *search)
 {
 	const struct defrag_work *work = search->dig->work;
 	for (uint32_t i = 0; i < search->moves; i++) {
@@ -378,7 +301,7 @@ static bool shapes_kept(const struct search *search)
 		for (uint32_t m = 0; m < work->count; m++)
 			if (work->movers[m].gang == gang)
 				positions[count++] = search->dig->fabric->position[work->movers[m].to];
-		if (!shape_kept(search->dig->fabric, &work->gangs[gang].shape, positions, count))
+		if (!positions_meet(search->dig->fabric, positions, count, &work->gangs[gang].rule))
 			return false;
 	}
 	return true;
@@ -397,7 +320,7 @@ static bool settle(struct search *search, uint32_t i)
 		uint32_t slot = dig->fabric->order[position], entry;
 		const struct node *node = &core->nodes[slot];
 		if (slot == mover->from || node_free_count(node) < mover->gpus ||
-		    !node_usable(node, dig->work->gangs[mover->gang].shape.bandwidth_gbps))
+		    !node_usable(node, dig->work->gangs[mover->gang].rule.bandwidth_gbps))
 			continue;
 		mover->mask =
 			gpuset_choose(core->sets[node->topology], &wish, node_free_mask(node), node->held, mover->gpus);
@@ -405,7 +328,7 @@ static bool settle(struct search *search, uint32_t i)
 			continue;
 		mover->to = slot;
 		mover->ring = gpuset_ring_packed(dig->core->sets[dig->core->nodes[slot].topology], mover->mask);
-		if (i + 1 == search->moves && !shapes_kept(search))
+		if (i + 1 == search->moves && !rules_kept(search))
 			continue;
 		undo_begin(&core->undo);
 		int32_t code = ledger_enter(&core->ledger, mover->pod, HOLD_BOUND, slot, mover->mask, 0, mover->rank,
@@ -488,7 +411,7 @@ static uint32_t know_gang(struct dig *dig, uint32_t id)
 	return work->gang_count++;
 }
 
-/* Marks the member; it leaves when all have been marked, for the shapes are of the day. */
+/* Marks the member; it leaves when all have been marked, for the rules are of the day. */
 static bool mark(struct dig *dig, uint32_t at)
 {
 	struct defrag_work *work = dig->work;
@@ -531,12 +454,12 @@ static uint32_t largest_on(const struct dig *dig, uint32_t position)
 static bool mark_hole(struct dig *dig, const struct hole *hole)
 {
 	uint64_t room = 0;
-	for (uint32_t position = hole->first; position < hole->end; position++)
+	for (uint32_t position = hole->span.first; position < hole->span.end; position++)
 		room += ladder_of(dig, hole, position).room;
 	for (uint32_t ratio_moves = 1, ratio_gain = FROND_GPUS_MAX; room < dig->need;) {
 		/* The next ratio, and the nodes that have it. */
 		uint32_t next_moves = 0, next_gain = 0;
-		for (uint32_t position = hole->first; position < hole->end && room < dig->need; position++) {
+		for (uint32_t position = hole->span.first; position < hole->span.end && room < dig->need; position++) {
 			struct ladder ladder = ladder_of(dig, hole, position);
 			uint32_t gain, moves = best_step(&ladder, &gain);
 			if (moves == 0 || moves * ratio_gain < ratio_moves * gain)
@@ -643,7 +566,7 @@ static bool take_places(struct dig *dig, uint32_t gang)
 	return true;
 }
 
-/* New places for the movers of a gang; when its shape does not allow that, for all of it. */
+/* New places for the movers of a gang; when its rule does not allow that, for all of it. */
 static bool rehouse(struct dig *dig, uint32_t gang)
 {
 	struct defrag_work *work = dig->work;
@@ -668,7 +591,7 @@ static bool rehouse(struct dig *dig, uint32_t gang)
 			return false;
 		forbid_home(dig, gang);
 		roster_ask(&work->roster, &moved->terms, dig->defaults, work->room, &ask);
-		ask.mode = moved->shape.rule == FROND_RULE_NONE ? MODE_IGNORE : MODE_REQUIRED;
+		ask.mode = moved->rule.name == FROND_RULE_NONE ? MODE_IGNORE : MODE_REQUIRED;
 		place_gang(dig->core->work, &ask, &answer, work->places);
 		if (answer.plan.outcome == FROND_PLACED)
 			return take_places(dig, gang);
@@ -688,9 +611,9 @@ static bool open_hole(struct dig *dig, const struct hole *hole)
 			return false;
 		what_if_leave(dig->core, work->movers[m].entry);
 	}
-	dig->ask.domain_first = hole->first;
-	dig->ask.domain_end = hole->end;
-	dig->ask.domain_nvlink = hole->nvlink;
+	dig->ask.domain_first = hole->span.first;
+	dig->ask.domain_end = hole->span.end;
+	dig->ask.domain_nvlink = hole->span.nvlink;
 	bool opened = fits(dig) && enter_ask(dig);
 	for (uint32_t gang = 0; gang < work->gang_count && opened; gang++)
 		opened = rehouse(dig, gang);

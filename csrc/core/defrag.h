@@ -11,7 +11,7 @@
 #define FROND_CORE_DEFRAG_H
 
 #include "core/recover.h"
-#include "core/victims.h"
+#include "core/span.h"
 
 #define DEFRAG_NODES   16u    /* in a small cluster */
 #define DEFRAG_MEMBERS 64u    /* of gangs in a small cluster */
@@ -21,16 +21,11 @@
 #define DEFRAG_MOVES   1024u  /* that one answer may have there */
 #define DEFRAG_GANGS   256u   /* of which members move there */
 
-struct shape { /* what a gang must keep; the rule is none when it does not meet it today */
-	uint32_t rule, need_leaves, need_spines;
-	uint32_t bandwidth_gbps;
-};
-
 struct moved_gang {
 	struct frond_key key;
 	uint32_t id;
 	struct terms terms;
-	struct shape shape;
+	struct rule rule; /* what it must keep; none when it does not meet its rule today */
 };
 
 struct mover { /* a member of a gang, and where it goes */

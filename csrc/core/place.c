@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place_work.h"
 
+#include "core/span.h"
+
 #define STATES      3u         /* of a cell in place_table.c */
 #define ROWS_LEAST  5u         /* of the table for the largest gang; with few of them it is computed more often */
 #define CELLS_NODES 16384u     /* engines up to this size get a table that seldom has to be computed again */
@@ -230,9 +232,8 @@ static void count_use(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	struct frond_plan *plan = &work->answer->plan;
-	struct extent use = {.spines = 0};
-	uint32_t count = 0, last = FROND_NONE, last_spine = FROND_NONE, last_leaf = FROND_NONE;
-	uint32_t on_node = 0, in_leaf = 0, loose = 0;
+	struct use use = use_none();
+	uint32_t count = 0;
 	bool ascending = true;
 	for (uint32_t i = 0; i < work->ask->count; i++) {
 		const struct frond_member *member = &work->ask->members[i];
@@ -245,33 +246,13 @@ static void count_use(struct place_work *work)
 	}
 	if (!ascending)
 		sort_u64(work->member_list, count);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t position = (uint32_t)work->member_list[i], leaf = fabric->leaf_of[position];
-		bool same_leaf = position == last || (leaf != FROND_NONE && leaf == last_leaf);
-		on_node = position == last ? on_node + 1 : 1;
-		in_leaf = same_leaf ? in_leaf + 1 : 1;
-		use.fullest_node = max_u32(use.fullest_node, on_node);
-		use.fullest_leaf = max_u32(use.fullest_leaf, in_leaf);
-		plan->nodes += position != last;
-		last = position;
-		if (same_leaf)
-			continue;
-		if (leaf == FROND_NONE) {
-			loose++;
-			continue;
-		}
-		plan->leaves++;
-		plan->spines += fabric->leaf_spine[leaf] != last_spine;
-		plan->runs +=
-			last_leaf == FROND_NONE || leaf != last_leaf + 1 || fabric->leaf_spine[leaf] != last_spine;
-		last_leaf = leaf;
-		last_spine = fabric->leaf_spine[leaf];
-	}
-	use.spines = plan->spines + loose;
-	use.leaves = plan->leaves + loose;
-	use.runs = plan->runs + loose;
-	use.nodes = plan->nodes;
-	work->answer->extent = use;
+	for (uint32_t i = 0; i < count; i++)
+		use_add(&use, fabric, (uint32_t)work->member_list[i], 0);
+	plan->spines = use.extent.spines - use.loose;
+	plan->leaves = use.extent.leaves - use.loose;
+	plan->runs = use.extent.runs - use.loose;
+	plan->nodes = use.extent.nodes;
+	work->answer->extent = use.extent;
 }
 
 /* ---- the decision --------------------------------------------------------------------------------------------------- */

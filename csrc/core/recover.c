@@ -15,11 +15,12 @@
 #include "core/recover.h"
 
 #include "core/sort.h"
+#include "core/span.h"
 
-#define RECOVER_SPANS 64u   /* spans that the planner is asked about */
-#define RECOVER_TRIES 4096u /* choices of members that the planner is asked about */
-#define RECOVER_EXTRA 8u    /* healthy members in such a choice */
-#define RECOVER_TIES  256u  /* choices with as many moves that are compared with the one that was found */
+#define RECOVER_TARGETS 64u   /* spans that the planner is asked about */
+#define RECOVER_TRIES   4096u /* choices of members that the planner is asked about */
+#define RECOVER_EXTRA   8u    /* healthy members in such a choice */
+#define RECOVER_TIES    256u  /* choices with as many moves that are compared with the one that was found */
 
 enum member_state { STAYS, LOST, MOVES, NO_GPUS };
 
@@ -105,7 +106,7 @@ struct view { /* one repair */
 	const struct fabric *fabric;
 	struct ask ask;
 	struct answer answer; /* of the last plan; after rule_of() the rule */
-	uint32_t rule, need_leaves, need_spines;
+	struct rule rule;
 	uint32_t total, lost; /* members with GPUs */
 	uint32_t size;        /* GPUs of a member; 0: sizes differ */
 	bool spreads;         /* may use fewer leaves or spines than the rule allows */
@@ -176,9 +177,9 @@ static int32_t tell_moves(const struct view *view, struct frond_moves *out, stru
 
 /* ---- phase 3: spans ------------------------------------------------------------------------------------------------- */
 
-/* The next span of next_span(): what it keeps, and what it costs. Nobody kept: the last one. */
-struct span {
-	uint32_t index;  /* in the order of the spans */
+/* Where the gang shall lie, what that keeps and what it costs; see next_target(). */
+struct target {
+	uint32_t index;  /* in their order */
 	uint32_t lo, hi; /* member; leaves; spines */
 	uint32_t
 		leaf; /* no spines but this leaf, whose link is slow: whoever stays inside does not cross it; or FROND_NONE */
@@ -202,21 +203,11 @@ static uint32_t node_room(const struct view *view, uint32_t position)
 	return ask->room == NULL ? room : min_u32(room, min_u32(ask->room[slot].today, ask->room[slot].ever));
 }
 
-struct place { /* nodes first … end - 1, or those of them that are in an NVLink domain */
-	uint32_t first, end, nvlink;
-};
-
-static bool place_has(const struct view *view, const struct place *place, uint32_t position)
-{
-	return position >= place->first && position < place->end &&
-	       (place->nvlink == FROND_NONE || view->fabric->domain_of[position] == place->nvlink);
-}
-
-static uint32_t place_room(const struct view *view, const struct place *place)
+static uint32_t span_room(const struct view *view, const struct span *span)
 {
 	uint32_t room = 0;
-	for (uint32_t position = place->first; position < place->end; position++)
-		if (place_has(view, place, position))
+	for (uint32_t position = span->first; position < span->end; position++)
+		if (span_has(view->fabric, span, position))
 			room += node_room(view, position);
 	return room;
 }
@@ -224,9 +215,9 @@ static uint32_t place_room(const struct view *view, const struct place *place)
 static uint32_t leaf_room(const struct view *view, uint32_t leaf)
 {
 	const struct fabric *fabric = view->fabric;
-	struct place whole = {fabric->leaf_start[leaf], fabric->leaf_start[leaf + 1], FROND_NONE};
+	struct span whole = span_of_leaf(fabric, leaf);
 	if (view->ask.room != NULL || view->ask.bandwidth_gbps > fabric->leaf_slowest[leaf])
-		return place_room(view, &whole);
+		return span_room(view, &whole);
 	uint32_t size = max_u32(view->size, 1), room = 0;
 	for (uint32_t gpus = size; gpus <= FROND_GPUS_MAX; gpus += size)
 		room += fabric->leaf[leaf].at_least[gpus];
@@ -241,12 +232,6 @@ static uint32_t position_of_member(const struct view *view, uint32_t i)
 static uint32_t leaf_of_member(const struct view *view, uint32_t i)
 {
 	return view->fabric->leaf_of[position_of_member(view, i)];
-}
-
-static bool leaf_slow(const struct view *view, uint32_t leaf)
-{
-	uint32_t uplink = view->fabric->leaf_uplink[leaf];
-	return uplink != 0 && uplink < view->ask.bandwidth_gbps;
 }
 
 /* With the lost ones gone. */
@@ -264,7 +249,8 @@ static void sum_leaves(struct view *view)
 		work->healthy[leaf + 1] += work->healthy[leaf];
 		work->room[leaf + 1] = work->room[leaf] + room;
 		work->empty[leaf + 1] = work->empty[leaf] + (here == 0);
-		work->walls[leaf + 1] = work->walls[leaf] + (leaf_slow(view, leaf) || (here == 0 && room == 0));
+		work->walls[leaf + 1] = work->walls[leaf] + (leaf_slow(view->fabric, leaf, view->ask.bandwidth_gbps) ||
+							     (here == 0 && room == 0));
 	}
 }
 
@@ -273,63 +259,58 @@ static uint32_t between(const uint32_t *sums, uint32_t lo, uint32_t hi)
 	return sums[hi] - sums[lo];
 }
 
-/* The node or the NVLink domain of a member; empty when it is in no domain. A domain lies inside one leaf. */
-static struct place place_of_member(const struct view *view, uint32_t i)
+/* The node or the NVLink domain of a member; empty when it is in no domain. */
+static struct span span_of_member(const struct view *view, uint32_t i)
 {
-	const struct fabric *fabric = view->fabric;
-	uint32_t position = position_of_member(view, i), domain = fabric->domain_of[position];
-	if (view->rule == FROND_RULE_SINGLE_NODE)
-		return (struct place){position, position + 1, FROND_NONE};
-	if (domain == FROND_NONE)
-		return (struct place){0, 0, FROND_NONE};
-	uint32_t leaf = fabric->leaf_of[position];
-	return (struct place){fabric->leaf_start[leaf], fabric->leaf_start[leaf + 1], domain};
+	uint32_t position = position_of_member(view, i);
+	return view->rule.name == FROND_RULE_SINGLE_NODE ? span_of_node(position)
+							 : span_of_nvlink(view->fabric, position);
 }
 
-static bool member_inside(const struct view *view, uint32_t i, const struct place *place)
+static bool member_inside(const struct view *view, uint32_t i, const struct span *span)
 {
-	return place_has(view, place, position_of_member(view, i));
+	return span_has(view->fabric, span, position_of_member(view, i));
 }
 
-static bool next_place(const struct view *view, struct span *span)
+static bool next_place(const struct view *view, struct target *target)
 {
 	const struct recover_work *work = view->work;
-	for (uint32_t i = span->lo; i < work->roster.count; i++) {
+	for (uint32_t i = target->lo; i < work->roster.count; i++) {
 		uint32_t before = 0;
 		if (work->state[i] != STAYS)
 			continue;
-		struct place place = place_of_member(view, i);
+		struct span span = span_of_member(view, i);
 		for (uint32_t j = 0; j < i; j++)
-			before += work->state[j] == STAYS && member_inside(view, j, &place);
-		if (before > 0 || place.first == place.end)
+			before += work->state[j] == STAYS && member_inside(view, j, &span);
+		if (before > 0 || span.first == span.end)
 			continue; /* seen with an earlier member */
-		span->lo = i;
-		span->kept = span->owed = 0;
+		target->lo = i;
+		target->kept = target->owed = 0;
 		for (uint32_t j = i; j < work->roster.count; j++)
-			span->kept += work->state[j] == STAYS && member_inside(view, j, &place);
-		span->fits = place_room(view, &place) >= view->total - span->kept;
+			target->kept += work->state[j] == STAYS && member_inside(view, j, &span);
+		target->fits = span_room(view, &span) >= view->total - target->kept;
 		return true;
 	}
 	return false;
 }
 
 /* Runs of leaves under one spine, each of them in use. */
-static bool next_run(const struct view *view, struct span *span)
+static bool next_run(const struct view *view, struct target *target)
 {
 	const struct recover_work *work = view->work;
 	const struct fabric *fabric = view->fabric;
-	for (;; span->lo++, span->hi = span->lo + (view->spreads ? 0 : view->need_leaves - 1)) {
-		if (span->lo >= fabric->leaf_count)
+	for (;; target->lo++, target->hi = target->lo + (view->spreads ? 0 : view->rule.need_leaves - 1)) {
+		if (target->lo >= fabric->leaf_count)
 			return false;
-		span->hi++;
-		uint32_t spine = fabric->leaf_spine[span->lo];
-		if (span->hi > fabric->spine_start[spine + 1] || span->hi - span->lo > view->need_leaves)
+		target->hi++;
+		uint32_t spine = fabric->leaf_spine[target->lo];
+		if (target->hi > fabric->spine_start[spine + 1] || target->hi - target->lo > view->rule.need_leaves)
 			continue;
-		span->kept = between(work->healthy, span->lo, span->hi);
-		span->owed = between(work->empty, span->lo, span->hi);
-		uint32_t room = between(work->room, span->lo, span->hi);
-		span->fits = room >= view->total - span->kept &&
-			     (span->hi - span->lo == 1 || between(work->walls, span->lo, span->hi) == 0);
+		target->kept = between(work->healthy, target->lo, target->hi);
+		target->owed = between(work->empty, target->lo, target->hi);
+		uint32_t room = between(work->room, target->lo, target->hi);
+		target->fits = room >= view->total - target->kept &&
+			       (target->hi - target->lo == 1 || between(work->walls, target->lo, target->hi) == 0);
 		return true;
 	}
 }
@@ -369,75 +350,76 @@ static struct segment best_segment(const struct view *view, uint32_t spine)
 }
 
 /* Adjacent spines, each of them in use with one run. */
-static bool next_chain(const struct view *view, struct span *span)
+static bool next_chain(const struct view *view, struct target *target)
 {
 	const struct fabric *fabric = view->fabric;
-	for (;; span->lo++, span->hi = span->lo + (view->spreads ? 0 : view->need_spines - 1)) {
-		if (span->lo >= fabric->spine_count)
+	for (;; target->lo++, target->hi = target->lo + (view->spreads ? 0 : view->rule.need_spines - 1)) {
+		if (target->lo >= fabric->spine_count)
 			return false;
-		span->hi++;
-		bool chained = span->hi <= fabric->spine_count && span->hi - span->lo <= view->need_spines;
+		target->hi++;
+		bool chained = target->hi <= fabric->spine_count && target->hi - target->lo <= view->rule.need_spines;
 		uint32_t room = 0;
-		span->kept = span->owed = 0;
-		for (uint32_t spine = span->lo; chained && spine < span->hi; spine++) {
+		target->kept = target->owed = 0;
+		for (uint32_t spine = target->lo; chained && spine < target->hi; spine++) {
 			struct segment segment = best_segment(view, spine);
-			chained = segment.lo < segment.hi && (spine == span->lo || spine_adjacent(fabric, spine));
-			span->kept += segment.kept;
-			span->owed += segment.gaps;
+			chained = segment.lo < segment.hi && (spine == target->lo || spine_adjacent(fabric, spine));
+			target->kept += segment.kept;
+			target->owed += segment.gaps;
 			room += segment.room;
 		}
 		if (!chained)
 			continue;
-		span->fits = room >= view->total - span->kept;
+		target->fits = room >= view->total - target->kept;
 		return true;
 	}
 }
 
 /* A gang that may use fewer spines than the rule allows may be in one leaf. Those with a fast link are in a chain. */
-static bool next_slow_leaf(const struct view *view, struct span *span)
+static bool next_slow_leaf(const struct view *view, struct target *target)
 {
 	const struct recover_work *work = view->work;
-	for (uint32_t leaf = span->leaf + 1; view->spreads && leaf < view->fabric->leaf_count; leaf++) {
-		if (!leaf_slow(view, leaf))
+	for (uint32_t leaf = target->leaf + 1; view->spreads && leaf < view->fabric->leaf_count; leaf++) {
+		if (!leaf_slow(view->fabric, leaf, view->ask.bandwidth_gbps))
 			continue;
-		span->leaf = leaf;
-		span->kept = between(work->healthy, leaf, leaf + 1);
-		span->owed = 0;
-		span->fits = between(work->room, leaf, leaf + 1) >= view->total - span->kept;
+		target->leaf = leaf;
+		target->kept = between(work->healthy, leaf, leaf + 1);
+		target->owed = 0;
+		target->fits = between(work->room, leaf, leaf + 1) >= view->total - target->kept;
 		return true;
 	}
 	return false;
 }
 
-static struct span no_span(const struct view *view)
+static struct target no_target(const struct view *view)
 {
-	uint32_t length = view->need_leaves > 0 ? view->need_leaves : view->need_spines;
-	return (struct span){
+	uint32_t length = view->rule.need_leaves > 0 ? view->rule.need_leaves : view->rule.need_spines;
+	return (struct target){
 		.index = FROND_NONE, .leaf = FROND_NONE, .hi = view->spreads || length == 0 ? 0 : length - 1};
 }
 
 /* Every span of the rule in fabric order, and at last the one that keeps nobody. */
-static bool next_span(const struct view *view, struct span *span)
+static bool next_target(const struct view *view, struct target *target)
 {
 	bool found = false;
-	if (span->none)
+	if (target->none)
 		return false;
-	bool by_place = view->rule == FROND_RULE_SINGLE_NODE || view->rule == FROND_RULE_NVLINK_DOMAIN;
+	bool by_place = view->rule.name == FROND_RULE_SINGLE_NODE || view->rule.name == FROND_RULE_NVLINK_DOMAIN;
 	if (by_place) {
-		span->lo += span->index != FROND_NONE;
-		found = next_place(view, span);
+		target->lo += target->index != FROND_NONE;
+		found = next_place(view, target);
 	} else {
-		found = view->rule == FROND_RULE_ADJACENT_SPINES ? next_chain(view, span) || next_slow_leaf(view, span)
-								 : next_run(view, span);
+		found = view->rule.name == FROND_RULE_ADJACENT_SPINES
+				? next_chain(view, target) || next_slow_leaf(view, target)
+				: next_run(view, target);
 	}
-	span->index++;
+	target->index++;
 	if (!found)
-		*span = (struct span){.index = span->index, .leaf = FROND_NONE, .none = true, .fits = true};
-	uint32_t outside = view->total - span->kept;
-	span->least = max_u32(outside, view->rule == FROND_RULE_ADJACENT_SPINES ? 0 : span->owed);
-	span->moves = max_u32(outside, span->owed);
-	if (span->moves > view->total || (span->kept == 0 && !span->none))
-		span->fits = false; /* more leaves than members; or the same as the last one */
+		*target = (struct target){.index = target->index, .leaf = FROND_NONE, .none = true, .fits = true};
+	uint32_t outside = view->total - target->kept;
+	target->least = max_u32(outside, view->rule.name == FROND_RULE_ADJACENT_SPINES ? 0 : target->owed);
+	target->moves = max_u32(outside, target->owed);
+	if (target->moves > view->total || (target->kept == 0 && !target->none))
+		target->fits = false; /* more leaves than members; or the same as the last one */
 	return true;
 }
 
@@ -445,44 +427,44 @@ static bool next_span(const struct view *view, struct span *span)
 static uint32_t lower_bound(const struct view *view)
 {
 	uint32_t least = view->total;
-	for (struct span span = no_span(view); next_span(view, &span);)
-		if (span.fits)
-			least = min_u32(least, span.least);
+	for (struct target target = no_target(view); next_target(view, &target);)
+		if (target.fits)
+			least = min_u32(least, target.least);
 	return least;
 }
 
 /* The first span that costs least behind (moves, index). */
-static bool cheapest_after(const struct view *view, const struct span *last, struct span *best)
+static bool cheapest_after(const struct view *view, const struct target *last, struct target *best)
 {
 	bool found = false;
-	for (struct span span = no_span(view); next_span(view, &span);) {
-		bool behind = last == NULL || span.moves > last->moves ||
-			      (span.moves == last->moves && span.index > last->index);
-		if (span.fits && behind && (!found || span.moves < best->moves)) {
-			*best = span;
+	for (struct target target = no_target(view); next_target(view, &target);) {
+		bool behind = last == NULL || target.moves > last->moves ||
+			      (target.moves == last->moves && target.index > last->index);
+		if (target.fits && behind && (!found || target.moves < best->moves)) {
+			*best = target;
 			found = true;
 		}
 	}
 	return found;
 }
 
-static bool span_keeps(const struct view *view, const struct span *span, uint32_t i)
+static bool target_keeps(const struct view *view, const struct target *target, uint32_t i)
 {
 	uint32_t leaf = leaf_of_member(view, i);
-	if (span->none)
+	if (target->none)
 		return false;
-	if (view->rule == FROND_RULE_SINGLE_NODE || view->rule == FROND_RULE_NVLINK_DOMAIN) {
-		struct place place = place_of_member(view, span->lo);
-		return member_inside(view, i, &place);
+	if (view->rule.name == FROND_RULE_SINGLE_NODE || view->rule.name == FROND_RULE_NVLINK_DOMAIN) {
+		struct span span = span_of_member(view, target->lo);
+		return member_inside(view, i, &span);
 	}
 	if (leaf == FROND_NONE)
 		return false;
-	if (view->rule != FROND_RULE_ADJACENT_SPINES)
-		return leaf >= span->lo && leaf < span->hi;
-	if (span->leaf != FROND_NONE)
-		return leaf == span->leaf;
+	if (view->rule.name != FROND_RULE_ADJACENT_SPINES)
+		return leaf >= target->lo && leaf < target->hi;
+	if (target->leaf != FROND_NONE)
+		return leaf == target->leaf;
 	uint32_t spine = view->fabric->leaf_spine[leaf];
-	if (spine < span->lo || spine >= span->hi)
+	if (spine < target->lo || spine >= target->hi)
 		return false;
 	struct segment segment = best_segment(view, spine);
 	return leaf >= segment.lo && leaf < segment.hi;
@@ -498,12 +480,12 @@ static bool has_company(const struct view *view, uint32_t i)
 }
 
 /* Who moves for this span: those outside, and for leaves that nobody uses yet the last ones that are not alone. */
-static void choose_movers(struct view *view, const struct span *span)
+static void choose_movers(struct view *view, const struct target *target)
 {
 	struct recover_work *work = view->work;
-	uint32_t extra = span->moves - (view->total - span->kept);
+	uint32_t extra = target->moves - (view->total - target->kept);
 	for (uint32_t i = 0; i < work->roster.count; i++)
-		if (work->state[i] == STAYS && !span_keeps(view, span, i))
+		if (work->state[i] == STAYS && !target_keeps(view, target, i))
 			work->state[i] = MOVES;
 	for (uint32_t i = work->roster.count; i-- > 0 && extra > 0;)
 		if (work->state[i] == STAYS && has_company(view, i)) {
@@ -543,37 +525,37 @@ static bool movers_fit(struct view *view)
 	return placed;
 }
 
-static bool span_works(struct view *view, const struct span *span)
+static bool target_works(struct view *view, const struct target *target)
 {
-	choose_movers(view, span);
+	choose_movers(view, target);
 	return movers_fit(view);
 }
 
 /* Of the spans that work with the fewest moves, the best by spec 3.4; equal: the first. Spans are looked for while nobody is
  * marked. */
-static bool try_spans(struct view *view, uint32_t *moves)
+static bool try_targets(struct view *view, uint32_t *moves)
 {
-	struct span span, next = {.index = FROND_NONE}, best = next;
+	struct target target, next = {.index = FROND_NONE}, best = next;
 	struct answer answer;
-	bool found = false, more = cheapest_after(view, NULL, &span);
-	for (uint32_t tries = 0; more && tries < RECOVER_SPANS; tries++, span = next) {
-		if (found && span.moves > *moves)
+	bool found = false, more = cheapest_after(view, NULL, &target);
+	for (uint32_t tries = 0; more && tries < RECOVER_TARGETS; tries++, target = next) {
+		if (found && target.moves > *moves)
 			break;
-		more = cheapest_after(view, &span, &next);
-		if (!span_works(view, &span))
+		more = cheapest_after(view, &target, &next);
+		if (!target_works(view, &target))
 			continue;
 		bool better = !found || answer_compare(&view->ask, &view->answer, &answer) < 0;
-		*moves = span.moves;
-		if (better && !(more && next.moves == span.moves))
+		*moves = target.moves;
+		if (better && !(more && next.moves == target.moves))
 			return true; /* the last one to compare */
 		if (better) {
-			best = span;
+			best = target;
 			answer = view->answer;
 		}
 		found = true;
 		nobody_moves(view);
 	}
-	return found && span_works(view, &best); /* the same again */
+	return found && target_works(view, &best); /* the same again */
 }
 
 /* ---- phase 4: choices of members ------------------------------------------------------------------------------------ */
@@ -696,8 +678,8 @@ static bool compare_choices(struct view *view)
 static bool move_few(struct view *view, struct frond_moves *out)
 {
 	uint32_t least = view->lost;
-	const struct span all = {.none = true, .moves = view->total};
-	bool found = try_fewer(view, &least, view->total) || span_works(view, &all);
+	const struct target all = {.none = true, .moves = view->total};
+	bool found = try_fewer(view, &least, view->total) || target_works(view, &all);
 	out->lower_bound = least;
 	return found && compare_choices(view);
 }
@@ -710,22 +692,20 @@ static bool move_gang(struct view *view, struct frond_moves *out)
 	if (!place_rule_of(view->core->work, &view->ask, &view->answer) ||
 	    (view->answer.plan.flags & FROND_PLAN_SHAPELESS))
 		return false; /* the rule cannot be restored */
-	view->rule = view->answer.plan.rule;
-	view->need_leaves = view->answer.need_leaves;
-	view->need_spines = view->answer.need_spines;
-	view->spreads = view->ask.strategy == STRATEGY_DISTRIBUTED && !view->ask.latency_sensitive;
+	view->rule = rule_of(&view->ask, &view->answer);
+	view->spreads = ask_spreads(&view->ask);
 	sum_leaves(view);
 
 	enum mode mode = view->ask.mode;
 	uint32_t least = max_u32(view->lost, lower_bound(view)), moves = view->total + 1;
 	view->ask.mode = MODE_REQUIRED;
-	bool found = try_spans(view, &moves);
+	bool found = try_targets(view, &moves);
 	if (!found || moves > least) {
 		nobody_moves(view);
 		if (try_fewer(view, &least, moves))
 			found = true;
 		else if (found)
-			found = try_spans(view, &moves); /* the same again: nothing better is known */
+			found = try_targets(view, &moves); /* the same again: nothing better is known */
 	}
 	found = found && compare_choices(view);
 	view->ask.mode = mode;

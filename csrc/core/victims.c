@@ -39,105 +39,6 @@ int price_compare(const struct price *a, const struct price *b)
 	return (a->gpus > b->gpus) - (a->gpus < b->gpus);
 }
 
-/* ---- domains --------------------------------------------------------------------------------------------------------- */
-
-static bool next_node(struct domains *domains)
-{
-	domains->first = domains->end;
-	domains->end++;
-	return domains->end <= domains->fabric->node_count;
-}
-
-/* NVLink domains are numbered by their first nodes; each lies inside one leaf. */
-static bool next_nvlink(struct domains *domains)
-{
-	const struct fabric *fabric = domains->fabric;
-	for (; domains->cursor < fabric->node_count; domains->cursor++) {
-		uint32_t domain = fabric->domain_of[domains->cursor], leaf = fabric->leaf_of[domains->cursor];
-		if (domain == FROND_NONE || (domains->nvlink != FROND_NONE && domain <= domains->nvlink))
-			continue;
-		domains->first = fabric->leaf_start[leaf];
-		domains->end = fabric->leaf_start[leaf + 1];
-		domains->nvlink = domain;
-		return true;
-	}
-	return false;
-}
-
-static bool leaf_slow(const struct domains *domains, uint32_t leaf)
-{
-	uint32_t uplink = domains->fabric->leaf_uplink[leaf];
-	return uplink != 0 && uplink < domains->bandwidth_gbps;
-}
-
-/* The run of leaves that begins at the cursor, or after it. A gang that may use fewer leaves than the rule allows can
- * stay in front of a slow link, or inside one leaf behind it. */
-static bool next_run(struct domains *domains)
-{
-	const struct fabric *fabric = domains->fabric;
-	for (uint32_t leaf = domains->cursor; leaf < fabric->leaf_count; leaf++) {
-		uint32_t end = leaf + 1, most = fabric->spine_start[fabric->leaf_spine[leaf] + 1];
-		while (end < min_u32(leaf + domains->need_leaves, most) && !leaf_slow(domains, leaf) &&
-		       !leaf_slow(domains, end))
-			end++;
-		bool whole = domains->spreads || end == leaf + domains->need_leaves;
-		if (!whole || fabric->leaf_start[leaf] == fabric->leaf_start[end])
-			continue;
-		domains->first = fabric->leaf_start[leaf];
-		domains->end = fabric->leaf_start[end];
-		domains->cursor = leaf + 1;
-		return true;
-	}
-	return false;
-}
-
-static bool next_chain(struct domains *domains)
-{
-	const struct fabric *fabric = domains->fabric;
-	for (uint32_t spine = domains->cursor; spine < fabric->spine_count; spine++) {
-		uint32_t end = spine + 1;
-		while (end < min_u32(spine + domains->need_spines, fabric->spine_count) && spine_adjacent(fabric, end))
-			end++;
-		domains->first = fabric->leaf_start[fabric->spine_start[spine]];
-		domains->end = fabric->leaf_start[fabric->spine_start[end]];
-		bool whole = domains->spreads || end == spine + domains->need_spines;
-		if (!whole || domains->first == domains->end)
-			continue;
-		domains->cursor = spine + 1;
-		return true;
-	}
-	return false;
-}
-
-bool domains_next(struct domains *domains)
-{
-	switch (domains->rule) {
-	case FROND_RULE_NONE:
-		domains->first = 0;
-		domains->end = domains->fabric->node_count;
-		return domains->cursor++ == 0 && domains->end > 0;
-	case FROND_RULE_SINGLE_NODE:
-		return next_node(domains);
-	case FROND_RULE_NVLINK_DOMAIN:
-		return next_nvlink(domains);
-	case FROND_RULE_ADJACENT_SPINES:
-		return next_chain(domains);
-	default:
-		return next_run(domains);
-	}
-}
-
-struct domains domains_of(const struct fabric *fabric, const struct ask *ask, const struct answer *answer)
-{
-	return (struct domains){.fabric = fabric,
-				.rule = answer->plan.rule,
-				.need_leaves = answer->need_leaves,
-				.need_spines = answer->need_spines,
-				.bandwidth_gbps = ask->bandwidth_gbps,
-				.nvlink = FROND_NONE,
-				.spreads = ask->strategy == STRATEGY_DISTRIBUTED && !ask->latency_sensitive};
-}
-
 /* ---- counting -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t node_room(const struct hunt *hunt, uint32_t position)
@@ -160,17 +61,11 @@ uint32_t hunt_frees(const struct hunt *hunt, const struct entry *entry)
 	return bits_count(entry->mask & ~(uint32_t)hunt->core->nodes[entry_slot(entry)].unhealthy) + entry->by_count;
 }
 
-static bool domain_has(const struct hunt *hunt, const struct domain *domain, uint32_t position)
-{
-	return position >= domain->first && position < domain->end &&
-	       (domain->nvlink == FROND_NONE || hunt->fabric->domain_of[position] == domain->nvlink);
-}
-
 static bool entry_inside(const struct hunt *hunt, const struct entry *entry, const struct domain *domain)
 {
 	if (entry_slot(entry) == FROND_NONE)
 		return false;
-	return domain_has(hunt, domain, hunt->fabric->position[entry_slot(entry)]);
+	return span_has(hunt->fabric, &domain->span, hunt->fabric->position[entry_slot(entry)]);
 }
 
 /* A pod of the domain goes, or comes back. */
@@ -187,7 +82,8 @@ static void count_entry(struct hunt *hunt, const struct entry *entry, bool goes)
 static bool leaves_open(const struct hunt *hunt, const struct domain *domain)
 {
 	const struct fabric *fabric = hunt->fabric;
-	for (uint32_t leaf = fabric->leaf_of[domain->first]; leaf <= fabric->leaf_of[domain->end - 1]; leaf++) {
+	for (uint32_t leaf = fabric->leaf_of[domain->span.first]; leaf <= fabric->leaf_of[domain->span.end - 1];
+	     leaf++) {
 		uint32_t first = fabric->leaf_start[leaf], end = fabric->leaf_start[leaf + 1];
 		bool open = hunt->pin_first < end && hunt->pin_last >= first;
 		for (uint32_t position = first; position < end && !open; position++)
@@ -200,7 +96,7 @@ static bool leaves_open(const struct hunt *hunt, const struct domain *domain)
 
 bool hunt_has_room(const struct hunt *hunt, const struct domain *domain)
 {
-	bool run = hunt->domains.rule == FROND_RULE_ADJACENT_LEAVES && !hunt->domains.spreads;
+	bool run = hunt->spans.rule.name == FROND_RULE_ADJACENT_LEAVES && !hunt->spans.spreads;
 	return hunt->room >= hunt->need && (!run || leaves_open(hunt, domain));
 }
 
@@ -266,9 +162,9 @@ void hunt_collect(struct hunt *hunt, const struct domain *domain)
 	struct victims_work *work = hunt->work;
 	const struct entry *entries = hunt->core->ledger.entries;
 	work->unit_count = hunt->room = 0;
-	for (uint32_t position = domain->first; position < domain->end; position++) {
+	for (uint32_t position = domain->span.first; position < domain->span.end; position++) {
 		const struct node *node = &hunt->core->nodes[hunt->fabric->order[position]];
-		if (!domain_has(hunt, domain, position))
+		if (!span_has(hunt->fabric, &domain->span, position))
 			continue;
 		hunt->room += node_room(hunt, position);
 		for (uint32_t at = node->first; at != FROND_NONE; at = entry_node_next(&entries[at]))
@@ -437,7 +333,7 @@ static void add_price(const struct hunt *hunt, const struct unit *unit, struct p
 static void solve(struct hunt *hunt, const struct domain *domain)
 {
 	hunt_collect(hunt, domain);
-	if (hunt->domains.rule == FROND_RULE_SINGLE_NODE && hunt->work->unit_count <= NODE_PODS)
+	if (hunt->spans.rule.name == FROND_RULE_SINGLE_NODE && hunt->work->unit_count <= NODE_PODS)
 		hunt_solve_node(hunt, domain);
 	else
 		solve_greedy(hunt, domain);
@@ -451,7 +347,7 @@ static void forget(struct hunt *hunt, const struct domain *domain)
 		keep_parts(hunt, &work->units[i], domain);
 		work->units[i].state = UNIT_STAYS;
 	}
-	memset(work->freed + domain->first, 0, domain->end - domain->first);
+	memset(work->freed + domain->span.first, 0, domain->span.end - domain->span.first);
 }
 
 /* False: it does not help if all go. */
@@ -470,10 +366,10 @@ static bool price_of(struct hunt *hunt, struct domain *domain)
 static uint32_t cheapest(struct hunt *hunt, struct domain *best)
 {
 	uint32_t count = 0;
-	for (struct domains domains = hunt->domains; domains_next(&domains);) {
-		struct domain domain = {.first = domains.first, .end = domains.end, .nvlink = domains.nvlink};
+	for (struct spans spans = hunt->spans; spans_next(&spans);) {
+		struct domain domain = {.span = spans.span};
 		bool pinned = hunt->pin_first <= hunt->pin_last;
-		if (pinned && (hunt->pin_first < domain.first || hunt->pin_last >= domain.end))
+		if (pinned && (hunt->pin_first < domain.span.first || hunt->pin_last >= domain.span.end))
 			continue;
 		if (!price_of(hunt, &domain))
 			continue;
@@ -767,13 +663,14 @@ static void begin(struct hunt *hunt, const struct ask *ask)
 static void learn_rule(struct hunt *hunt)
 {
 	const struct ask *ask = &hunt->ask;
-	hunt->domains = domains_of(hunt->fabric, ask, &hunt->answer);
+	struct rule rule = rule_of(ask, &hunt->answer);
+	hunt->spans = spans_of(hunt->fabric, &rule, ask_spreads(ask));
 	bool capped = ask->max_nodes_per_leaf > 0 || ask->max_gpus_per_leaf > 0;
-	bool crosses = hunt->domains.rule == FROND_RULE_NONE && ask->bandwidth_gbps > 0;
-	bool shaped = hunt->domains.rule == FROND_RULE_ADJACENT_SPINES ||
-		      (hunt->domains.rule == FROND_RULE_ADJACENT_LEAVES && hunt->domains.spreads);
+	bool crosses = hunt->spans.rule.name == FROND_RULE_NONE && ask->bandwidth_gbps > 0;
+	bool shaped = hunt->spans.rule.name == FROND_RULE_ADJACENT_SPINES ||
+		      (hunt->spans.rule.name == FROND_RULE_ADJACENT_LEAVES && hunt->spans.spreads);
 	hunt->exact = ask->gpu.mode != MODE_REQUIRED && !capped && !crosses && !shaped &&
-		      (!hunt->mixed || hunt->domains.rule == FROND_RULE_SINGLE_NODE);
+		      (!hunt->mixed || hunt->spans.rule.name == FROND_RULE_SINGLE_NODE);
 }
 
 static int32_t tell(struct hunt *hunt, struct frond_victims *out, struct frond_key *pods, uint32_t cap)
@@ -807,9 +704,9 @@ static void search_nodes(struct hunt *hunt, struct offer *best)
 {
 	if (!best->found)
 		best->price = (struct price){UINT32_MAX, INT32_MAX, UINT32_MAX, UINT32_MAX};
-	for (struct domains domains = hunt->domains; domains_next(&domains);) {
-		struct domain domain = {.first = domains.first, .end = domains.end, .nvlink = domains.nvlink};
-		bool first = best->found && domain.first < best->domain.first;
+	for (struct spans spans = hunt->spans; spans_next(&spans);) {
+		struct domain domain = {.span = spans.span};
+		bool first = best->found && domain.span.first < best->domain.span.first;
 		if (!price_of(hunt, &domain))
 			continue;
 		int order = price_compare(&domain.price, &best->price); /* counting: no choice is cheaper */
@@ -837,7 +734,7 @@ static bool find_cheapest(struct hunt *hunt)
 	}
 	if (hunt->exact)
 		return best.found;
-	if (hunt->domains.rule == FROND_RULE_SINGLE_NODE)
+	if (hunt->spans.rule.name == FROND_RULE_SINGLE_NODE)
 		search_nodes(hunt, &best);
 	if (best.chosen)
 		return hunt_realise_choice(hunt, &best.domain, best.choice);

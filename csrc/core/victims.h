@@ -11,24 +11,10 @@
 #define FROND_CORE_VICTIMS_H
 
 #include "core/core.h"
+#include "core/span.h"
 
 #define VICTIM_PODS  8192u /* that one answer may have; as many as the undo log of a large engine holds */
 #define VICTIM_GANGS 8192u /* of lower priority in one domain that are looked at */
-
-/* The parts of the fabric in which a rule can be met, one after the other in fabric order: positions first … end - 1, or those
- * of them that are in an NVLink domain. */
-struct domains {
-	const struct fabric *fabric;
-	uint32_t rule, need_leaves, need_spines;
-	uint32_t bandwidth_gbps;
-	bool spreads; /* a run may be shorter */
-	uint32_t first, end;
-	uint32_t nvlink; /* FROND_NONE: all nodes */
-	uint32_t cursor;
-};
-/* Before the first one; the answer tells the rule. */
-struct domains domains_of(const struct fabric *fabric, const struct ask *ask, const struct answer *answer);
-bool domains_next(struct domains *domains);
 
 struct price { /* of a domain; compared in this order, lower first (spec 7) */
 	uint32_t budgets;

@@ -12,7 +12,7 @@
 static uint32_t pods_of(const struct hunt *hunt, const struct domain *domain, uint32_t pods[NODE_PODS])
 {
 	const struct entry *entries = hunt->core->ledger.entries;
-	const struct node *node = &hunt->core->nodes[hunt->fabric->order[domain->first]];
+	const struct node *node = &hunt->core->nodes[hunt->fabric->order[domain->span.first]];
 	uint32_t count = 0;
 	for (uint32_t at = node->first; at != FROND_NONE && count < NODE_PODS; at = entry_node_next(&entries[at]))
 		if (hunt_evictable(hunt, &entries[at]) && hunt_frees(hunt, &entries[at]) > 0)
@@ -147,7 +147,7 @@ static bool next_priority(const struct hunt *hunt, bool first, int32_t above, in
 void hunt_solve_node(struct hunt *hunt, const struct domain *domain)
 {
 	struct victims_work *work = hunt->work;
-	const struct node *node = &hunt->core->nodes[hunt->fabric->order[domain->first]];
+	const struct node *node = &hunt->core->nodes[hunt->fabric->order[domain->span.first]];
 	uint32_t pods[NODE_PODS], free = node_free_count(node);
 	struct option options[NODE_PODS][FREED];
 	struct table table;
@@ -199,7 +199,7 @@ static bool search_begin(struct search *search)
 {
 	struct hunt *hunt = search->hunt;
 	const struct entry *entries = hunt->core->ledger.entries;
-	uint32_t slot = hunt->fabric->order[search->domain->first];
+	uint32_t slot = hunt->fabric->order[search->domain->span.first];
 	search->node = &hunt->core->nodes[slot];
 	search->wish = hunt->ask.gpu;
 	for (uint32_t i = 0; i < hunt->ask.named_count; i++)

@@ -7,8 +7,8 @@
 
 #include "core/victims.h"
 
-struct domain { /* positions first … end - 1, or those of them in an NVLink domain */
-	uint32_t first, end, nvlink;
+struct domain { /* a part of the fabric that the rule allows */
+	struct span span;
 	struct price price;
 };
 
@@ -20,7 +20,7 @@ struct hunt { /* one call */
 	struct answer answer;
 	struct frond_place *places;
 	int32_t priority;
-	struct domains domains;       /* of the rule */
+	struct spans spans;           /* of the rule */
 	uint32_t size, need;          /* GPUs of a member and members to place; sizes differ: 1 and GPUs */
 	uint64_t gpus;                /* to place */
 	uint32_t pin_first, pin_last; /* positions of pinned members; first > last: none */
