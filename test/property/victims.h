@@ -241,6 +241,7 @@ static bool evict_for(const struct instance *instance, struct course *course, in
 		return false;
 	eviction->members = members;
 	eviction->rule = rule;
+	eviction->relaxed = false;
 	if (!rule.shapeless) {
 		domains_list(&instance->fabric, job, eviction);
 		try_choices(instance, course, &gang, choices, count, eviction);

@@ -112,6 +112,7 @@ suite agent plain test/agent/run.py build/san/frond-agent bin/frond-agent
 suite oracle-self plain build/san/test/property/oracle --self-test
 suite oracle plain build/san/test/property/oracle --sim build/san/frond-sim --count "${ORACLE_COUNT:-1200}"
 suite oracle-recover plain build/san/test/property/oracle --sim build/san/frond-sim --verb recover --count 300
+suite oracle-preempt plain build/san/test/property/oracle --sim build/san/frond-sim --verb preempt --count 300
 suite oracle-defrag plain build/san/test/property/oracle --sim build/san/frond-sim --verb defrag --count 300
 suite compilers plain test/tools/compilers.sh 60
 suite fuzz plain test/tools/fuzz.sh "${FUZZ_SECONDS:-20}"
