@@ -60,17 +60,11 @@ void core_node_put(struct core *core, uint32_t slot, const struct node *node)
 	core->generation++;
 }
 
-static void changed(struct core *core)
-{
-	undo_save(&core->undo, &core->generation, sizeof core->generation);
-	core->generation++;
-}
-
 static void leave(struct core *core, uint32_t entry)
 {
 	gangs_part(&core->gangs, entry);
 	ledger_leave(&core->ledger, entry);
-	changed(core);
+	core->generation++;
 }
 
 void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *context, uint32_t label), void *context)
@@ -111,17 +105,17 @@ static void learn(struct core *core, uint32_t at, const struct core_pod *pod, bo
 	struct entry *entry = &core->ledger.entries[at];
 	if (entry->hold == HOLD_RESERVED) {
 		gangs_bound(&core->gangs, at);
-		changed(core);
+		core->generation++;
 	}
 	if (!key_zero(pod->gang) &&
 	    (entry_gang(entry) == FROND_NONE || !key_equal(core->gangs.gangs[entry_gang(entry)].key, pod->gang))) {
 		gangs_part(&core->gangs, at);
 		gangs_join(&core->gangs, pod->gang, at);
-		changed(core);
+		core->generation++;
 	}
 	if (pod->rank != FROND_NONE && entry_rank(entry) != pod->rank) {
 		entry->rank_up = (pod->rank + 1) & ID_MASK;
-		changed(core);
+		core->generation++;
 	}
 	entry->budgeted = pod->budgeted;
 	*joined = entry_label(entry) == FROND_NONE && pod->label != FROND_NONE;
@@ -137,7 +131,7 @@ int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined
 	uint32_t at = ledger_find(&core->ledger, pod->pod);
 	if (at != FROND_NONE && tells_devices(core, &core->ledger.entries[at], pod)) {
 		ledger_devices(&core->ledger, at, pod->mask);
-		changed(core);
+		core->generation++;
 	}
 	if (at != FROND_NONE && says_the_same(core, &core->ledger.entries[at], pod)) {
 		learn(core, at, pod, joined);
@@ -229,10 +223,10 @@ int32_t core_reserve(struct core *core, const struct frond_request *request, con
 			return code;
 		fresh += members[i].pinned_slot == FROND_NONE;
 	}
-	if (fresh > core->ledger.cap - core->ledger.used || !undo_room(&core->undo, 2ull * fresh + 1))
+	if (fresh > core->ledger.cap - core->ledger.used ||
+	    !undo_room_bytes(&core->undo, UNDO_OPERATION + (uint64_t)UNDO_RESERVING * fresh))
 		return FROND_LIMIT;
-	undo_save(&core->undo, &core->generation, sizeof core->generation);
-	uint64_t generation = core->generation;
+	uint64_t generation = core->generation, logged = core->undo.used;
 	uint32_t i = 0;
 	for (; i < request->members; i++) {
 		if (members[i].pinned_slot != FROND_NONE)
@@ -250,7 +244,9 @@ int32_t core_reserve(struct core *core, const struct frond_request *request, con
 		gangs_join(&core->gangs, request->gang, entry);
 	}
 	if (i < request->members) {
-		for (uint32_t undo = 0; undo < i; undo++)
+		if (undo_logs(&core->undo))
+			undo_rewind(&core->undo, logged);
+		for (uint32_t undo = 0; undo < i && !undo_logs(&core->undo); undo++)
 			if (members[undo].pinned_slot == FROND_NONE)
 				leave(core, ledger_find(&core->ledger, members[undo].pod));
 		core->generation = generation;
@@ -281,7 +277,7 @@ int32_t core_permit(struct core *core, struct frond_key pod, uint32_t *verdict)
 		bool new = !core->ledger.entries[at].arrived;
 		*verdict = gangs_arrive(&core->gangs, at);
 		if (new)
-			changed(core);
+			core->generation++;
 	}
 	return code;
 }
@@ -294,7 +290,7 @@ int32_t core_confirm(struct core *core, struct frond_key pod)
 		return FROND_LIMIT;
 	if (code == FROND_OK) {
 		gangs_bound(&core->gangs, at);
-		changed(core);
+		core->generation++;
 	} else if (at != FROND_NONE) {
 		code = FROND_OK; /* the watch was faster: bound already */
 	}
@@ -338,7 +334,7 @@ int32_t core_release_gang(struct core *core, struct frond_key gang, uint32_t *po
 	uint32_t id = gangs_find(&core->gangs, gang);
 	if (id == FROND_NONE)
 		return FROND_OK;
-	if (!undo_room(&core->undo, core->gangs.gangs[id].members))
+	if (!undo_room_bytes(&core->undo, (uint64_t)UNDO_LEAVING * core->gangs.gangs[id].members))
 		return FROND_LIMIT;
 	*pods = release_unbound(core, id, left, context);
 	return FROND_OK;
@@ -360,9 +356,10 @@ uint32_t core_tick(struct core *core, int64_t now_ms, struct frond_key *expired,
 
 int32_t core_what_if(struct core *core)
 {
-	if (!undo_room(&core->undo, 1) || core->undo.cap - core->undo.used < UNDO_OPERATION)
+	if (!undo_room(&core->undo, 1))
 		return FROND_LIMIT;
 	undo_begin(&core->undo);
+	undo_save(&core->undo, &core->generation);
 	return FROND_OK;
 }
 

@@ -82,11 +82,8 @@ static uint32_t leaf_of_slot(const struct fabric *fabric, uint32_t slot)
 void fabric_take_out(struct fabric *fabric, uint32_t slot, const struct node *node)
 {
 	uint32_t leaf = leaf_of_slot(fabric, slot);
-	if (leaf == FROND_NONE || !node->present)
-		return;
-	undo_save(fabric->undo, &fabric->leaf[leaf], sizeof *fabric->leaf);
-	undo_save(fabric->undo, &fabric->spine[fabric->leaf_spine[leaf]], sizeof *fabric->spine);
-	account(fabric, leaf, node, UINT32_MAX);
+	if (leaf != FROND_NONE && node->present)
+		account(fabric, leaf, node, UINT32_MAX);
 }
 
 void fabric_put_in(struct fabric *fabric, uint32_t slot, const struct node *node)

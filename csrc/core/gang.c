@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/gang.h"
 
+enum { GANG_WORDS = sizeof(struct gang) / sizeof(uint64_t) };
+_Static_assert(GANG_WORDS < 1u << UNDO_WORDS_BITS && 2 * ID_BITS + 16 <= UNDO_PAYLOAD_BITS, "records of the undo log");
+
+static undo_taker take_back;
+
 static uint32_t hash(const struct gangs *gangs, struct frond_key key)
 {
 	uint64_t mixed = (key.lo ^ (key.hi >> 31) ^ (key.hi << 33)) * 0x9e3779b97f4a7c15ull;
@@ -14,6 +19,7 @@ void gangs_layout(struct gangs *gangs, struct arena *arena, struct ledger *ledge
 		buckets *= 2;
 	gangs->ledger = ledger;
 	gangs->undo = ledger->undo;
+	undo_own(gangs->undo, UNDO_MAKE, UNDO_BIND, take_back, gangs);
 	gangs->cap = cap;
 	gangs->bucket_mask = buckets - 1;
 	gangs->gangs = arena_raw(arena, cap, sizeof *gangs->gangs);
@@ -34,23 +40,11 @@ uint32_t gangs_find(const struct gangs *gangs, struct frond_key key)
 	return at;
 }
 
-static void save_counts(struct gangs *gangs)
-{
-	undo_save(gangs->undo, &gangs->used, sizeof *gangs - offsetof(struct gangs, used));
-}
-
+/* Before what a gang asks for or was promised changes. */
 static void save_gang(struct gangs *gangs, uint32_t id)
 {
-	save_counts(gangs);
-	undo_save(gangs->undo, &gangs->gangs[id], sizeof(struct gang));
-}
-
-/* An entry but for its key, which only the ledger changes. */
-static void save_entry(struct gangs *gangs, uint32_t at)
-{
-	if (at != FROND_NONE)
-		undo_save(gangs->undo, &gangs->ledger->entries[at].pod + 1,
-			  sizeof(struct entry) - sizeof(struct frond_key));
+	if (undo_logs(gangs->undo))
+		undo_append(gangs->undo, UNDO_SET, id, &gangs->gangs[id], GANG_WORDS);
 }
 
 static void terms_pack(struct gang *gang, const struct terms *terms)
@@ -89,14 +83,13 @@ static uint32_t make(struct gangs *gangs, struct frond_key key)
 {
 	uint32_t home = hash(gangs, key), id = gangs->free_head != FROND_NONE ? gangs->free_head : gangs->fresh;
 	assert(id < gangs->cap);
-	save_counts(gangs);
-	if (id != gangs->fresh)
-		undo_save(gangs->undo, &gangs->gangs[id], sizeof(struct gang));
-	undo_save(gangs->undo, &gangs->bucket[home], sizeof *gangs->bucket);
-	if (id == gangs->fresh)
-		gangs->fresh++;
-	else
+	bool used_before = id != gangs->fresh;
+	if (undo_logs(gangs->undo))
+		undo_append(gangs->undo, UNDO_MAKE, id, &gangs->gangs[id], used_before ? GANG_WORDS : 0);
+	if (used_before)
 		gangs->free_head = gang_chain(&gangs->gangs[id]);
+	else
+		gangs->fresh++;
 	gangs->used++;
 	gangs->gangs[id] = (struct gang){.key = key, .min_member = 1, .chain_up = (gangs->bucket[home] + 1) & ID_MASK};
 	terms_pack(&gangs->gangs[id], &(struct terms){.gpu = GPU_WISH_DEFAULT});
@@ -104,23 +97,42 @@ static uint32_t make(struct gangs *gangs, struct frond_key key)
 	return id;
 }
 
-static void end(struct gangs *gangs, uint32_t id)
+/* Its last member has left. Returns who was before it in the chain of its bucket. */
+static uint32_t end(struct gangs *gangs, uint32_t id)
 {
 	struct gang *gang = &gangs->gangs[id];
 	uint32_t *home = &gangs->bucket[hash(gangs, gang->key)], before = *home;
 	if (before == id) {
-		undo_save(gangs->undo, home, sizeof *home);
 		*home = gang_chain(gang);
+		before = FROND_NONE;
 	} else {
 		while (gang_chain(&gangs->gangs[before]) != id)
 			before = gang_chain(&gangs->gangs[before]);
-		undo_save(gangs->undo, &gangs->gangs[before], sizeof(struct gang));
 		gangs->gangs[before].chain_up = gang->chain_up;
 	}
 	gangs->timed -= gang->deadline_ms != 0;
-	*gang = (struct gang){.chain_up = (gangs->free_head + 1) & ID_MASK};
+	gang->chain_up = (gangs->free_head + 1) & ID_MASK; /* the rest stays, for whoever takes it back */
 	gangs->free_head = id;
 	gangs->used--;
+	return before;
+}
+
+static void count_in(struct gang *gang, const struct entry *entry)
+{
+	gang->members++;
+	if (entry->hold == HOLD_RESERVED && !entry->arrived)
+		gang->missing++;
+	if (entry->hold == HOLD_BOUND)
+		gang->bound++;
+}
+
+static void count_out(struct gang *gang, const struct entry *entry)
+{
+	gang->members--;
+	if (entry->hold == HOLD_RESERVED && !entry->arrived)
+		gang->missing--;
+	if (entry->hold == HOLD_BOUND)
+		gang->bound--;
 }
 
 void gangs_join(struct gangs *gangs, struct frond_key key, uint32_t at)
@@ -129,23 +141,17 @@ void gangs_join(struct gangs *gangs, struct frond_key key, uint32_t at)
 	assert(entry_gang(entry) == FROND_NONE && entry->hold != HOLD_FREE);
 	uint32_t id = gangs_find(gangs, key);
 	if (id == FROND_NONE)
-		id = make(gangs, key); /* saves what was there */
-	else
-		save_gang(gangs, id);
+		id = make(gangs, key);
 	struct gang *gang = &gangs->gangs[id];
-	save_entry(gangs, at);
-	save_entry(gangs, gang_first(gang));
+	if (undo_logs(gangs->undo))
+		undo_append(gangs->undo, UNDO_JOIN, (uint64_t)at << 1 | gang->whole, NULL, 0);
 	entry->gang_up = (id + 1) & ID_MASK;
 	entry->gang_prev_up = 0;
 	entry->gang_next_up = gang->first_up;
 	if (gang_first(gang) != FROND_NONE)
 		gangs->ledger->entries[gang_first(gang)].gang_prev_up = (at + 1) & ID_MASK;
 	gang->first_up = (at + 1) & ID_MASK;
-	gang->members++;
-	if (entry->hold == HOLD_RESERVED && !entry->arrived)
-		gang->missing++;
-	if (entry->hold == HOLD_BOUND)
-		gang->bound++;
+	count_in(gang, entry);
 	gang->whole |= gang->bound >= gang->min_member;
 }
 
@@ -154,27 +160,25 @@ void gangs_part(struct gangs *gangs, uint32_t at)
 	struct entry *entry = &gangs->ledger->entries[at];
 	if (entry_gang(entry) == FROND_NONE)
 		return;
-	struct gang *gang = &gangs->gangs[entry_gang(entry)];
-	save_gang(gangs, entry_gang(entry));
-	save_entry(gangs, at);
-	save_entry(gangs, entry_gang_prev(entry));
-	save_entry(gangs, entry_gang_next(entry));
+	uint32_t id = entry_gang(entry), chained = FROND_NONE;
+	struct gang *gang = &gangs->gangs[id];
+	uint64_t lost = gang->lost, links = (uint64_t)entry->gang_prev_up << 2 * ID_BITS |
+					    (uint64_t)entry->gang_next_up << ID_BITS | entry->gang_up;
 	if (entry_gang_prev(entry) != FROND_NONE)
 		gangs->ledger->entries[entry_gang_prev(entry)].gang_next_up = entry->gang_next_up;
 	else
 		gang->first_up = entry->gang_next_up;
 	if (entry_gang_next(entry) != FROND_NONE)
 		gangs->ledger->entries[entry_gang_next(entry)].gang_prev_up = entry->gang_prev_up;
-	gang->members--;
-	if (entry->hold == HOLD_RESERVED && !entry->arrived)
-		gang->missing--;
-	if (entry->hold == HOLD_BOUND)
-		gang->bound--;
+	count_out(gang, entry);
 	if (entry->hold == HOLD_BOUND && gang->whole && gang->lost < UINT16_MAX)
 		gang->lost++;
 	if (gang->members == 0)
-		end(gangs, entry_gang(entry));
+		chained = end(gangs, id);
 	entry->gang_up = entry->gang_next_up = entry->gang_prev_up = 0;
+	if (undo_logs(gangs->undo))
+		undo_append(gangs->undo, UNDO_PART,
+			    ((chained + 1ull) & ID_MASK) << (ID_BITS + 16) | lost << ID_BITS | at, &links, 1);
 }
 
 void gangs_promise(struct gangs *gangs, uint32_t id, uint32_t min_member, int32_t priority, int64_t deadline_ms)
@@ -211,8 +215,9 @@ enum frond_verdict gangs_arrive(struct gangs *gangs, uint32_t at)
 	struct entry *entry = &gangs->ledger->entries[at];
 	assert(entry->hold == HOLD_RESERVED && entry_gang(entry) != FROND_NONE);
 	struct gang *gang = &gangs->gangs[entry_gang(entry)];
-	save_gang(gangs, entry_gang(entry));
-	save_entry(gangs, at);
+	if (undo_logs(gangs->undo))
+		undo_append(gangs->undo, UNDO_ARRIVE, (uint64_t)at << 2 | (uint64_t)gang->gone << 1 | entry->arrived,
+			    NULL, 0);
 	if (!entry->arrived)
 		gang->missing--;
 	entry->arrived = 1;
@@ -226,8 +231,11 @@ void gangs_bound(struct gangs *gangs, uint32_t at)
 	struct entry *entry = &gangs->ledger->entries[at];
 	assert(entry->hold == HOLD_RESERVED && entry_gang(entry) != FROND_NONE);
 	struct gang *gang = &gangs->gangs[entry_gang(entry)];
-	save_gang(gangs, entry_gang(entry));
-	save_entry(gangs, at);
+	if (undo_logs(gangs->undo))
+		undo_append(gangs->undo, UNDO_BIND,
+			    (uint64_t)gang->lost << (ID_BITS + 2) | (uint64_t)at << 2 | (uint64_t)gang->whole << 1 |
+				    entry->arrived,
+			    NULL, 0);
 	if (!entry->arrived)
 		gang->missing--;
 	entry->arrived = 1;
@@ -258,4 +266,125 @@ enum frond_gang_state gang_state(const struct gang *gang)
 	if (gang->bound >= gang->min_member)
 		return FROND_GANG_BOUND;
 	return gang->whole ? FROND_GANG_DEGRADED : FROND_GANG_GATHERING;
+}
+
+/* ---- what-ifs, taken back ------------------------------------------------------------------------------------------------ */
+
+static void take_back_make(struct gangs *gangs, uint32_t id, const uint64_t *content, uint32_t words)
+{
+	struct gang *gang = &gangs->gangs[id];
+	assert(gang_first(gang) == FROND_NONE); /* whoever made it has left */
+	gangs->bucket[hash(gangs, gang->key)] = gang_chain(gang);
+	gangs->used--;
+	if (words == 0) {
+		gangs->fresh--;
+		return;
+	}
+	memcpy(gang, content, sizeof *gang);
+	gangs->free_head = id;
+}
+
+static void take_back_join(struct gangs *gangs, uint32_t at, bool whole)
+{
+	struct entry *entry = &gangs->ledger->entries[at];
+	struct gang *gang = &gangs->gangs[entry_gang(entry)];
+	assert(gang_first(gang) == at);
+	gang->first_up = entry->gang_next_up;
+	if (entry_gang_next(entry) != FROND_NONE)
+		gangs->ledger->entries[entry_gang_next(entry)].gang_prev_up = 0;
+	count_out(gang, entry);
+	gang->whole = whole;
+	entry->gang_up = entry->gang_next_up = 0;
+}
+
+/* The gang comes back to its place in the chain of its bucket. */
+static void take_back_end(struct gangs *gangs, uint32_t id, uint32_t before)
+{
+	struct gang *gang = &gangs->gangs[id];
+	assert(gangs->free_head == id);
+	gangs->free_head = gang_chain(gang);
+	gangs->used++;
+	gangs->timed += gang->deadline_ms != 0;
+	uint32_t *home = &gangs->bucket[hash(gangs, gang->key)];
+	if (before == FROND_NONE) {
+		gang->chain_up = (*home + 1) & ID_MASK;
+		*home = id;
+	} else {
+		gang->chain_up = gangs->gangs[before].chain_up;
+		gangs->gangs[before].chain_up = (id + 1) & ID_MASK;
+	}
+}
+
+static void take_back_part(struct gangs *gangs, uint64_t payload, uint64_t links)
+{
+	uint32_t at = payload & ID_MASK;
+	struct entry *entry = &gangs->ledger->entries[at];
+	entry->gang_up = links & ID_MASK;
+	entry->gang_next_up = links >> ID_BITS & ID_MASK;
+	entry->gang_prev_up = links >> 2 * ID_BITS & ID_MASK;
+	struct gang *gang = &gangs->gangs[entry_gang(entry)];
+	if (gang->members == 0)
+		take_back_end(gangs, entry_gang(entry), (uint32_t)(payload >> (ID_BITS + 16)) - 1);
+	if (entry_gang_prev(entry) != FROND_NONE)
+		gangs->ledger->entries[entry_gang_prev(entry)].gang_next_up = (at + 1) & ID_MASK;
+	else
+		gang->first_up = (at + 1) & ID_MASK;
+	if (entry_gang_next(entry) != FROND_NONE)
+		gangs->ledger->entries[entry_gang_next(entry)].gang_prev_up = (at + 1) & ID_MASK;
+	count_in(gang, entry);
+	gang->lost = (uint16_t)(payload >> ID_BITS);
+}
+
+static void take_back_set(struct gangs *gangs, uint32_t id, const uint64_t *content)
+{
+	struct gang *gang = &gangs->gangs[id];
+	gangs->timed -= gang->deadline_ms != 0;
+	memcpy(gang, content, sizeof *gang);
+	gangs->timed += gang->deadline_ms != 0;
+}
+
+static void take_back_arrive(struct gangs *gangs, uint64_t payload)
+{
+	struct entry *entry = &gangs->ledger->entries[payload >> 2];
+	struct gang *gang = &gangs->gangs[entry_gang(entry)];
+	entry->arrived = payload & 1;
+	if (!entry->arrived)
+		gang->missing++;
+	gang->gone = payload >> 1 & 1;
+}
+
+static void take_back_bind(struct gangs *gangs, uint64_t payload)
+{
+	struct entry *entry = &gangs->ledger->entries[payload >> 2 & ID_MASK];
+	struct gang *gang = &gangs->gangs[entry_gang(entry)];
+	entry->hold = HOLD_RESERVED;
+	entry->arrived = payload & 1;
+	if (!entry->arrived)
+		gang->missing++;
+	gang->bound--;
+	gang->whole = payload >> 1 & 1;
+	gang->lost = (uint16_t)(payload >> (ID_BITS + 2));
+}
+
+static void take_back(void *owner, enum undo_kind kind, uint64_t payload, const uint64_t *content, uint32_t words)
+{
+	switch (kind) {
+	case UNDO_MAKE:
+		take_back_make(owner, (uint32_t)payload, content, words);
+		break;
+	case UNDO_JOIN:
+		take_back_join(owner, (uint32_t)(payload >> 1), payload & 1);
+		break;
+	case UNDO_PART:
+		take_back_part(owner, payload, *content);
+		break;
+	case UNDO_SET:
+		take_back_set(owner, (uint32_t)payload, content);
+		break;
+	case UNDO_ARRIVE:
+		take_back_arrive(owner, payload);
+		break;
+	default:
+		take_back_bind(owner, payload);
+	}
 }

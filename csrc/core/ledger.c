@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/ledger.h"
 
+enum { ENTRY_WORDS = sizeof(struct entry) / sizeof(uint64_t) };
+
+static undo_taker take_back;
+
 static uint32_t hash(const struct ledger *ledger, struct frond_key pod)
 {
 	uint64_t mixed = (pod.hi ^ (pod.lo >> 29) ^ (pod.lo << 35)) * 0x9e3779b97f4a7c15ull;
@@ -14,6 +18,7 @@ void ledger_layout(struct ledger *ledger, struct arena *arena, struct undo *undo
 	while (buckets < pod_cap / 2)
 		buckets *= 2;
 	ledger->undo = undo;
+	undo_own(undo, UNDO_ENTER, UNDO_LEAVE, take_back, ledger);
 	ledger->fabric = fabric;
 	ledger->nodes = nodes;
 	ledger->cap = pod_cap;
@@ -44,58 +49,76 @@ uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu)
 	return at;
 }
 
-static void save_counts(struct ledger *ledger)
+/* What an entry holds, onto its node or off it, with the sums of leaf and spine. */
+static void count_on_node(struct ledger *ledger, const struct entry *entry, bool onto)
 {
-	undo_save(ledger->undo, &ledger->used, sizeof *ledger - offsetof(struct ledger, used));
-}
-
-static void save_entry(struct ledger *ledger, uint32_t at)
-{
-	if (at != FROND_NONE)
-		undo_save(ledger->undo, &ledger->entries[at], sizeof(struct entry));
-}
-
-/* All but the key. */
-static void save_links(struct ledger *ledger, uint32_t at)
-{
-	undo_save(ledger->undo, &ledger->entries[at].pod + 1, sizeof(struct entry) - sizeof(struct frond_key));
-}
-
-/* What an entry holds on its node, onto it or off it. */
-static void onto_node(struct ledger *ledger, uint32_t at)
-{
-	struct entry *entry = &ledger->entries[at];
 	struct node *node = &ledger->nodes[entry_slot(entry)];
 	fabric_take_out(ledger->fabric, entry_slot(entry), node);
-	undo_save(ledger->undo, node, sizeof *node);
-	node->held = (uint16_t)(node->held | entry->mask);
-	node->by_count += entry->by_count;
+	node->held = (uint16_t)(onto ? node->held | entry->mask : node->held & ~entry->mask);
+	node->by_count = (uint32_t)(onto ? node->by_count + entry->by_count : node->by_count - entry->by_count);
 	node_settle(node);
-	entry->node_next_up = (node->first + 1) & ID_MASK;
-	node->first = at;
 	fabric_put_in(ledger->fabric, entry_slot(entry), node);
 }
 
-static void off_node(struct ledger *ledger, uint32_t at)
+/* Behind `before` in the node's list, FROND_NONE: as the first. */
+static void onto_node(struct ledger *ledger, uint32_t at, uint32_t before)
 {
 	struct entry *entry = &ledger->entries[at];
+	struct node *node = &ledger->nodes[entry_slot(entry)];
+	count_on_node(ledger, entry, true);
+	if (before == FROND_NONE) {
+		entry->node_next_up = (node->first + 1) & ID_MASK;
+		node->first = at;
+	} else {
+		entry->node_next_up = ledger->entries[before].node_next_up;
+		ledger->entries[before].node_next_up = (at + 1) & ID_MASK;
+	}
+}
+
+/* Returns who was before it in the node's list; it still knows who was behind it. */
+static uint32_t off_node(struct ledger *ledger, uint32_t at)
+{
+	const struct entry *entry = &ledger->entries[at];
 	struct node *node = &ledger->nodes[entry_slot(entry)];
 	assert((node->held & entry->mask) == entry->mask && node->by_count >= entry->by_count);
-	fabric_take_out(ledger->fabric, entry_slot(entry), node);
-	undo_save(ledger->undo, node, sizeof *node);
-	node->held = (uint16_t)(node->held & ~entry->mask);
-	node->by_count -= entry->by_count;
-	node_settle(node);
+	count_on_node(ledger, entry, false);
 	if (node->first == at) {
 		node->first = entry_node_next(entry);
-	} else {
-		uint32_t before = node->first;
-		while (entry_node_next(&ledger->entries[before]) != at)
-			before = entry_node_next(&ledger->entries[before]);
-		save_links(ledger, before);
-		ledger->entries[before].node_next_up = entry->node_next_up;
+		return FROND_NONE;
 	}
-	fabric_put_in(ledger->fabric, entry_slot(entry), node);
+	uint32_t before = node->first;
+	while (entry_node_next(&ledger->entries[before]) != at)
+		before = entry_node_next(&ledger->entries[before]);
+	ledger->entries[before].node_next_up = entry->node_next_up;
+	return before;
+}
+
+/* The same for the chain of its bucket. */
+static void into_chain(struct ledger *ledger, uint32_t at, uint32_t before)
+{
+	struct entry *entry = &ledger->entries[at];
+	uint32_t *home = &ledger->bucket[hash(ledger, entry->pod)];
+	if (before == FROND_NONE) {
+		entry->chain_up = (*home + 1) & ID_MASK;
+		*home = at;
+	} else {
+		entry->chain_up = ledger->entries[before].chain_up;
+		ledger->entries[before].chain_up = (at + 1) & ID_MASK;
+	}
+}
+
+static uint32_t out_of_chain(struct ledger *ledger, uint32_t at)
+{
+	const struct entry *entry = &ledger->entries[at];
+	uint32_t *home = &ledger->bucket[hash(ledger, entry->pod)], before = *home;
+	if (before == at) {
+		*home = entry_chain(entry);
+		return FROND_NONE;
+	}
+	while (entry_chain(&ledger->entries[before]) != at)
+		before = entry_chain(&ledger->entries[before]);
+	ledger->entries[before].chain_up = entry->chain_up;
+	return before;
 }
 
 int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold, uint32_t slot, uint32_t mask,
@@ -107,19 +130,17 @@ int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold
 	if (ledger->used == ledger->cap)
 		return FROND_LIMIT;
 	struct entry *entry = &ledger->entries[at];
-	uint32_t home = hash(ledger, pod);
-	save_counts(ledger);
-	undo_save(ledger->undo, &ledger->bucket[home], sizeof *ledger->bucket);
-	if (at != ledger->fresh)
-		save_entry(ledger, at);
-
+	bool used_before = at != ledger->fresh;
 	uint32_t taken = 0;
 	if (slot != FROND_NONE)
 		taken = mask & (ledger->nodes[slot].held | ~bits_first(ledger->nodes[slot].gpus));
-	if (at == ledger->fresh)
-		ledger->fresh++;
-	else
+	if (undo_logs(ledger->undo))
+		undo_append(ledger->undo, UNDO_ENTER, (uint64_t)at << 1 | (taken != 0), entry,
+			    used_before ? ENTRY_WORDS : 0);
+	if (used_before)
 		ledger->free_head = entry_chain(entry);
+	else
+		ledger->fresh++;
 	ledger->used++;
 	ledger->conflicts += taken != 0;
 	*entry = (struct entry){.pod = pod,
@@ -128,13 +149,29 @@ int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold
 				.mask = mask & ~taken & UINT16_MAX,
 				.by_count = (by_count + bits_count(taken)) & BY_COUNT_MASK,
 				.rank_up = (rank + 1) & ID_MASK,
-				.label_up = (label + 1) & LABEL_MASK,
-				.chain_up = (ledger->bucket[home] + 1) & ID_MASK};
-	ledger->bucket[home] = at;
+				.label_up = (label + 1) & LABEL_MASK};
+	into_chain(ledger, at, FROND_NONE);
 	if (slot != FROND_NONE)
-		onto_node(ledger, at);
+		onto_node(ledger, at, FROND_NONE);
 	*out = at;
 	return FROND_OK;
+}
+
+static void take_back_enter(struct ledger *ledger, uint64_t payload, const uint64_t *content, uint32_t words)
+{
+	uint32_t at = (uint32_t)(payload >> 1);
+	struct entry *entry = &ledger->entries[at];
+	uint32_t on_node = entry_slot(entry) != FROND_NONE ? off_node(ledger, at) : FROND_NONE;
+	uint32_t in_chain = out_of_chain(ledger, at);
+	assert(on_node == FROND_NONE && in_chain == FROND_NONE); /* it came last, to the front */
+	ledger->conflicts -= payload & 1;
+	ledger->used--;
+	if (words == 0) {
+		ledger->fresh--;
+		return;
+	}
+	memcpy(entry, content, sizeof *entry);
+	ledger->free_head = at;
 }
 
 void ledger_devices(struct ledger *ledger, uint32_t at, uint32_t mask)
@@ -142,9 +179,8 @@ void ledger_devices(struct ledger *ledger, uint32_t at, uint32_t mask)
 	struct entry *entry = &ledger->entries[at];
 	struct node *node = &ledger->nodes[entry_slot(entry)];
 	assert((mask & node->held & ~(uint32_t)entry->mask) == 0 && entry_gpus(entry) == bits_count(mask));
+	assert(!undo_logs(ledger->undo)); /* a fact, never a guess */
 	fabric_take_out(ledger->fabric, entry_slot(entry), node);
-	undo_save(ledger->undo, node, sizeof *node);
-	save_entry(ledger, at);
 	node->held = (uint16_t)(node->held | mask);
 	node->by_count -= entry->by_count;
 	entry->mask = mask & UINT16_MAX;
@@ -157,21 +193,37 @@ void ledger_leave(struct ledger *ledger, uint32_t at)
 {
 	struct entry *entry = &ledger->entries[at];
 	assert(entry->hold != HOLD_FREE && entry_gang(entry) == FROND_NONE);
-	save_counts(ledger);
-	save_entry(ledger, at);
+	uint32_t on_node = FROND_NONE, hold = entry->hold;
 	if (entry_slot(entry) != FROND_NONE)
-		off_node(ledger, at);
-	uint32_t *home = &ledger->bucket[hash(ledger, entry->pod)], before = *home;
-	if (before == at) {
-		undo_save(ledger->undo, home, sizeof *home);
-		*home = entry_chain(entry);
-	} else {
-		while (entry_chain(&ledger->entries[before]) != at)
-			before = entry_chain(&ledger->entries[before]);
-		save_links(ledger, before);
-		ledger->entries[before].chain_up = entry->chain_up;
-	}
-	*entry = (struct entry){.hold = HOLD_FREE, .chain_up = (ledger->free_head + 1) & ID_MASK};
+		on_node = off_node(ledger, at);
+	uint32_t in_chain = out_of_chain(ledger, at);
+	if (undo_logs(ledger->undo))
+		undo_append(ledger->undo, UNDO_LEAVE,
+			    ((on_node + 1ull) & ID_MASK) << (ID_BITS + 2) | ((in_chain + 1ull) & ID_MASK) << 2 | hold,
+			    NULL, 0);
+	entry->hold = HOLD_FREE; /* the rest stays, for whoever takes it back */
+	entry->chain_up = (ledger->free_head + 1) & ID_MASK;
 	ledger->free_head = at;
 	ledger->used--;
+}
+
+/* Who left last is the first that is free. */
+static void take_back_leave(struct ledger *ledger, uint64_t payload)
+{
+	uint32_t at = ledger->free_head;
+	struct entry *entry = &ledger->entries[at];
+	ledger->free_head = entry_chain(entry);
+	ledger->used++;
+	entry->hold = payload & 3u;
+	into_chain(ledger, at, (uint32_t)(payload >> 2 & ID_MASK) - 1);
+	if (entry_slot(entry) != FROND_NONE)
+		onto_node(ledger, at, (uint32_t)(payload >> (ID_BITS + 2)) - 1);
+}
+
+static void take_back(void *owner, enum undo_kind kind, uint64_t payload, const uint64_t *content, uint32_t words)
+{
+	if (kind == UNDO_ENTER)
+		take_back_enter(owner, payload, content, words);
+	else
+		take_back_leave(owner, payload);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What-if: whatever is booked, permitted, bound and given back in between, undo() leaves the state as it was. */
 #include "cluster.h"
+#include "core/check.h"
 #include "dice.h"
 #include "engine/engine.h"
 
@@ -213,19 +214,18 @@ static void test_a_full_log_refuses_before_anything_changes(void)
 	fill(7, 1, true);
 }
 
-static void test_stale_bookings_fill_the_log_too_and_never_run_over_it(void)
+static void test_stale_bookings_leave_nothing_in_the_log(void)
 {
 	remember(c);
 	what_if();
 	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, plan(c, &(struct wanted){.name = "a", .members = 15, .gpus = 8}));
 	c->places[14] = c->places[0];
-	int32_t code = FROND_STALE;
-	for (uint32_t round = 0; code == FROND_STALE; round++) {
-		TEST_ASSERT_LESS_THAN_UINT32(1000, round);
-		code = abi->reserve(c->engine, &c->request, c->members, c->places);
-		check(c);
+	uint64_t logged = c->engine->core.undo.used;
+	for (uint32_t round = 0; round < 1000; round++) {
+		TEST_ASSERT_EQUAL_INT32(FROND_STALE, abi->reserve(c->engine, &c->request, c->members, c->places));
+		TEST_ASSERT_EQUAL_UINT64(logged, c->engine->core.undo.used);
 	}
-	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, code);
+	check(c);
 	undo();
 	unchanged(c);
 }
@@ -339,6 +339,121 @@ static void test_random_changes_nested_at_random_come_back_to_the_last_byte(void
 	}
 }
 
+/* ---- the largest gang ------------------------------------------------------------------------------------------------ */
+
+enum { LARGE = FROND_MEMBERS_MAX };
+
+static struct core large;
+static struct arena large_arena;
+
+/* One node of 8 GPUs for each member, 64 in a leaf, all held by one gang or each by its own. */
+static void large_make(bool own_gangs)
+{
+	const struct frond_limits limits = {.nodes = LARGE, .pods = LARGE, .table_bytes = 1u << 16};
+	struct arena arena = {.base = NULL};
+	memset(&large, 0, sizeof large);
+	core_layout(&large, &arena, &limits, 0);
+	large_arena = (struct arena){
+		.base = aligned_alloc(ARENA_ALIGN, arena.used / ARENA_ALIGN * ARENA_ALIGN + ARENA_ALIGN)};
+	TEST_ASSERT_NOT_NULL(large_arena.base);
+	memset(large_arena.base, 0, arena.used);
+	core_layout(&large, &large_arena, &limits, 0);
+	struct fabric *fabric = &large.fabric;
+	uint32_t topology, dropped;
+	bool joined;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_topology(&large, &(struct topology){.gpus = 8}, &topology));
+	for (uint32_t slot = 0; slot < LARGE; slot++) {
+		core_node_put(&large, slot, &(struct node){.gpus = 8, .topology = (uint8_t)topology});
+		fabric->order[slot] = fabric->position[slot] = slot;
+		fabric->leaf_of[slot] = slot / 64;
+		fabric->domain_of[slot] = FROND_NONE;
+	}
+	fabric->node_count = LARGE;
+	fabric->leaf_count = fabric->spine_count = LARGE / 64;
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
+		fabric->leaf_start[leaf + 1] = (leaf + 1) * 64;
+		fabric->leaf_spine[leaf] = leaf;
+		fabric->leaf_uplink[leaf] = fabric->spine_core[leaf] = 0;
+		fabric->spine_start[leaf + 1] = leaf + 1;
+	}
+	fabric_settle(fabric, large.nodes);
+	for (uint32_t i = 0; i < LARGE; i++) {
+		struct core_pod pod = {.pod = {1, i + 1},
+				       .gang = {2, own_gangs ? i + 1 : 1},
+				       .slot = i * 7 % LARGE,
+				       .mask = 0xff,
+				       .rank = i,
+				       .label = FROND_NONE};
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, core_pod_put(&large, &pod, &joined, &dropped));
+	}
+}
+
+/* Everything but the log itself. */
+static void large_copy(uint8_t *out)
+{
+	memcpy(out, large_arena.base, large_arena.used);
+	memset(out + ((uint8_t *)large.undo.log - large_arena.base), 0, large.undo.cap * sizeof *large.undo.log);
+}
+
+static void leave_all(void)
+{
+	for (uint32_t i = 0; i < LARGE; i++) {
+		uint32_t label;
+		/* neither in the order in which they came nor backwards */
+		TEST_ASSERT_EQUAL_INT32(FROND_OK,
+					core_release(&large, (struct frond_key){1, i * 5 % LARGE + 1}, &label));
+	}
+	TEST_ASSERT_EQUAL_UINT32(0, large.ledger.used);
+	TEST_ASSERT_EQUAL_UINT32(0, large.gangs.used);
+}
+
+static void reserve_all(void)
+{
+	struct frond_member *members = malloc(LARGE * sizeof *members);
+	struct frond_place *places = malloc(LARGE * sizeof *places);
+	TEST_ASSERT_TRUE(members != NULL && places != NULL);
+	for (uint32_t i = 0; i < LARGE; i++) {
+		members[i] = (struct frond_member){.pod = {3, i + 1}, .rank = i, .gpus = 8, .pinned_slot = FROND_NONE};
+		places[i] = (struct frond_place){.slot = i, .gpu_mask = 0xff};
+	}
+	struct frond_request request = {.members = LARGE, .min_member = LARGE, .gang = {3, 9}, .deadline_ms = 5};
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_reserve(&large, &request, members, places));
+	TEST_ASSERT_EQUAL_UINT32(LARGE, large.ledger.used);
+	free(members);
+	free(places);
+}
+
+/* To the last bit, in whatever order they leave; and a gang as large may enter where others have left. */
+static void test_the_largest_gang_leaves_and_enters_in_a_what_if(void)
+{
+	for (uint32_t own_gangs = 0; own_gangs < 2; own_gangs++) {
+		large_make(own_gangs == 1);
+		uint8_t *before = malloc(large_arena.used), *after = malloc(large_arena.used);
+		TEST_ASSERT_TRUE(before != NULL && after != NULL);
+		struct core counts = large;
+		large_copy(before);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, core_what_if(&large));
+		leave_all();
+		TEST_ASSERT_LESS_OR_EQUAL_UINT64(UNDO_LEAVING * LARGE + 64, large.undo.used * sizeof *large.undo.log);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, core_undo(&large));
+		large_copy(after);
+		TEST_ASSERT_EQUAL_MEMORY(before, after, large_arena.used);
+		TEST_ASSERT_EQUAL_MEMORY(&counts, &large, sizeof large);
+		free(before);
+		free(after);
+		leave_all(); /* in earnest */
+		char text[256];
+		struct out out = {.text = text, .cap = sizeof text};
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, core_what_if(&large));
+		reserve_all();
+		TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, core_check(&large, &out), text);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, core_undo(&large));
+		TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, core_check(&large, &out), text);
+		TEST_ASSERT_EQUAL_UINT32(0, large.ledger.used);
+		free(large_arena.base);
+	}
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -354,6 +469,7 @@ int main(void)
 	RUN_TEST(test_whoever_leaves_from_the_middle_of_a_chain_comes_back_there);
 	RUN_TEST(test_nesting_ends_with_the_log);
 	RUN_TEST(test_a_full_log_refuses_before_anything_changes);
-	RUN_TEST(test_stale_bookings_fill_the_log_too_and_never_run_over_it);
+	RUN_TEST(test_stale_bookings_leave_nothing_in_the_log);
+	RUN_TEST(test_the_largest_gang_leaves_and_enters_in_a_what_if);
 	return UNITY_END();
 }
