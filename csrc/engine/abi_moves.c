@@ -112,6 +112,34 @@ int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, co
 	return code != FROND_OK ? code : tell_moves(out, "make", "room", "set of moves", &writer, len);
 }
 
+/* What is said to be impossible has been proven; what a bound cut off is told as that. */
+static void tell_victims(const struct frond_victims *out, int32_t priority, struct out *writer)
+{
+	if (out->outcome == FROND_PLACED && out->count == 0)
+		out_printf(writer, "it fits, nobody has to go");
+	else if (out->outcome == FROND_PLACED)
+		out_printf(writer,
+			   "%" PRIu32 " pod%s of %" PRIu32 " gang%s with %" PRIu32
+			   " GPUs have to go, of priority %" PRId32 " at most, %" PRIu32 " against a disruption budget%s",
+			   out->count, out->count == 1 ? "" : "s", out->gangs, out->gangs == 1 ? "" : "s", out->gpus,
+			   out->priority, out->budgets,
+			   out->plan.flags & FROND_PLAN_BOUNDED
+				   ? "; within the bound on a call's work nothing cheaper was found"
+				   : "");
+	else if (out->outcome == FROND_NEVER)
+		out_printf(writer, "it never fits, whoever goes");
+	else if (out->outcome == FROND_REFUSED)
+		out_printf(writer, "it is refused, whoever goes");
+	else if (out->outcome == FROND_UNDECIDED)
+		out_printf(writer,
+			   "within the bound on a call's work no pods of lower priority than %" PRId32
+			   " were found that make room; there may be some",
+			   priority);
+	else
+		out_printf(writer, "even without every pod of lower priority than %" PRId32 " it does not fit",
+			   priority);
+}
+
 int32_t abi_victims(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		    const struct frond_pair *annotations, const char *in, uint32_t in_len,
 		    const struct frond_room *room, uint32_t room_count, struct frond_victims *out,
@@ -134,16 +162,6 @@ int32_t abi_victims(frond_engine *engine, const struct frond_request *request, c
 	code = victims(&engine->victims, &engine->core, &asked.ask, request->priority, out, places, pods, cap);
 	if (code != FROND_OK)
 		return code;
-	if (out->outcome != FROND_PLACED)
-		out_printf(&writer, "even without every pod of lower priority than %" PRId32 " it does not fit",
-			   request->priority);
-	else if (out->count == 0)
-		out_printf(&writer, "it fits, nobody has to go");
-	else
-		out_printf(&writer,
-			   "%" PRIu32 " pod%s of %" PRIu32 " gang%s with %" PRIu32
-			   " GPUs have to go, of priority %" PRId32 " at most, %" PRIu32 " against a disruption budget",
-			   out->count, out->count == 1 ? "" : "s", out->gangs, out->gangs == 1 ? "" : "s", out->gpus,
-			   out->priority, out->budgets);
+	tell_victims(out, request->priority, &writer);
 	return out_finish(&writer, len);
 }
