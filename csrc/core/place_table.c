@@ -2,46 +2,97 @@
 /*
  * place_table.c - fewest spines, then fewest leaves, then fewest runs (and nodes), exactly, when no single run will do.
  *
- *   least(i, state, m) = least cost with which items i, i+1, … take exactly m members, a cost being (spines, leaves,
- *   runs, nodes) in one integer, compared like one; state = is the spine in use already, and is the item just before,
- *   adjacent, in use.
+ *   row(i, state) = every way to use items i, i+1, … that no other beats, as points (cost, members): ascending costs,
+ *   each with the most members that it can buy, more than any lower cost does. A cost is (spines, leaves, runs, nodes) in
+ *   one integer, compared like one; state = is the spine in use already, and is the item just before, adjacent, in use.
  *
- * Row i follows from row i + 1. Walking forward, giving an item as many members as the rest of the cost allows, then one
- * fewer, yields every set that attains the least cost, in the order that spec 3.4 asks for. Rows that do not fit into
- * the scratch are computed again when they are needed, from the nearest row above that is kept: the answer is exact at any
- * size and only takes longer.
+ * Row i follows from row i + 1 by merging: with the item, or without it. Rows are as long as there are costs that matter,
+ * not as there are members, and prices keep them short. With a price for a leaf and one for a spine, what the items before
+ * i can bring beyond what they cost has a bound that is a sum over spines; a point from which even that does not lead to
+ * all members within the spines and leaves that will do is left out, and so are spines and leaves that lead nowhere.
+ * (Prices bound from above, so nothing is lost; good ones leave little more than the best sets.)
+ *
+ * Walking forward, giving an item as many members as the rest of the cost allows, then one fewer, yields every set that
+ * attains the least cost, in the order that spec 3.4 asks for. When not all rows fit into the scratch every second one is
+ * dropped, and again; those between two that are left are computed again when the walk comes there.
+ *
+ * The points are paid from the budget of the call. When it ends before the least cost is known, a set is taken that has
+ * the fewest spines and few leaves: the first answer is always found.
  */
 #include "core/place_work.h"
 
 enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 
-#define IMPOSSIBLE UINT64_MAX
-#define SPINE      (1ull << 48)
-#define LEAF       (1ull << 32)
-#define RUN        (1ull << 16)
+#define SPINE     (1ull << 48)
+#define LEAF      (1ull << 32)
+#define RUN       (1ull << 16)
+#define RUNS_MASK 0xffffu
+#define NOT_KEPT  UINT32_MAX
+#define NO_WAY    (-1)
+#define STEPS_GAIN 16u /* of an item of a candidate */
+
+struct point {
+	uint32_t high, low; /* cost */
+	uint32_t members;   /* not over what is missing */
+};
+/* A row is STATES headers {where its points begin, from the first header; how many; fewest members that they can do with}
+ * and then the points. */
 
 struct table {
 	struct place_work *work;
-	uint32_t count;         /* usable items, in work->scratch.list */
-	bool chain;             /* every spine in use, one run in each: neither needs counting */
-	bool free;              /* no cost: whatever holds is a candidate */
-	bool nodes;             /* nodes count */
-	uint32_t width;         /* members + 1 */
-	uint64_t *roll[2];      /* two rows while computing */
-	uint64_t *rows;         /* that are kept: marks, then a stack */
-	uint32_t *index;        /* which one each of them is */
-	uint32_t stride, marks; /* rows 0, stride, 2 stride, … */
-	uint32_t slots, used;   /* of the stack */
-	uint32_t mark;          /* above the rows of the stack */
+	uint32_t count; /* usable items, in work->scratch.list */
+	bool chain;     /* every spine in use, one run in each: neither needs counting */
+	bool free;      /* no cost: whatever holds is a candidate */
+	bool nodes;     /* nodes count */
+	bool failed;    /* the scratch did not suffice */
+
+	/* what will do, from above */
+	uint32_t spines, leaves, runs;
+	uint64_t highest;                 /* cost */
+	int64_t leaf_price, spine_price;    /* in members */
+	int64_t pick_price;                 /* the one at which pick() finds the best set */
+	int64_t least_worth;                /* of a point and all before it, after prices */
+	int32_t *worth_unused, *worth_used; /* by item: most that the items before it can be worth; used: its spine is */
+
+	uint32_t *most;  /* members, by item */
+	uint32_t *where; /* its row, in the pool; NOT_KEPT */
+	struct point *pool;
+	uint32_t room, top, kept_top; /* points */
+	uint32_t stride;              /* rows 0, stride, 2 stride, … are kept */
+	uint32_t options;             /* nodes: numbers of them in an item, in work->member_list with what they hold */
+	struct point *spare[2];       /* nodes: lists that are being merged */
+	uint64_t steps, steps_most;   /* of a row */
 };
+
+static uint64_t point_cost(const struct point *point)
+{
+	return (uint64_t)point->high << 32 | point->low;
+}
+
+static bool same_spine(const struct table *table, uint32_t i, uint32_t j)
+{
+	const uint32_t *list = table->work->scratch.list;
+	return item_spine(table->work, list[i]) == item_spine(table->work, list[j]);
+}
+
+static uint32_t spine_end(const struct table *table, uint32_t i)
+{
+	uint32_t end = i + 1;
+	while (end < table->count && same_spine(table, i, end))
+		end++;
+	return end;
+}
+
+static uint32_t pinned(const struct table *table, uint32_t i)
+{
+	return item_pin(table->work, table->work->scratch.list[i]);
+}
 
 /* The state that item i + 1 sees when item i leaves `state` behind; STATES: not allowed. */
 static enum state pass(const struct table *table, uint32_t i, enum state state)
 {
-	const struct place_work *work = table->work;
-	const uint32_t *list = work->scratch.list;
-	bool last = i + 1 == table->count;
-	if (last || item_spine(work, list[i]) != item_spine(work, list[i + 1]))
+	const uint32_t *list = table->work->scratch.list;
+	if (i + 1 == table->count || !same_spine(table, i, i + 1))
 		return table->chain && state == SPINE_UNUSED ? STATES : SPINE_UNUSED;
 	if (state == RUN_OPEN && list[i + 1] != list[i] + 1)
 		return RUN_ENDED;
@@ -53,196 +104,628 @@ static enum state skipped(enum state state)
 	return state == SPINE_UNUSED ? SPINE_UNUSED : RUN_ENDED;
 }
 
+static bool may_use(const struct table *table, enum state state)
+{
+	return !table->chain || state != RUN_ENDED;
+}
+
 /* What using an item costs in this state, without nodes. */
 static uint64_t use_cost(const struct table *table, enum state state)
 {
-	if (table->chain && state == RUN_ENDED)
-		return IMPOSSIBLE;
 	if (table->free)
 		return 0;
 	return LEAF + (state == SPINE_UNUSED && !table->chain ? SPINE : 0) +
 	       (state != RUN_OPEN && !table->chain ? RUN : 0);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------------- */
+/* ---- prices: how few leaves could do, and what each item may be worth ------------------------------------------------ */
 
-static uint64_t row_cells(const struct table *table)
-{
-	return (uint64_t)STATES * table->width;
-}
+struct window { /* a run of items, in use */
+	uint32_t lo, hi;
+	int64_t worth;
+};
 
-/* Behind the last item nothing may be left over. */
-static void end_row(const struct table *table, uint64_t *row)
+/* Items [first, end) of a spine: the run that is worth most, at so much for a leaf, with every pinned one in it; of equal
+ * ones a longer one. */
+static struct window best_window(const struct table *table, uint32_t first, uint32_t end, int64_t price)
 {
-	for (uint64_t i = 0; i < row_cells(table); i++)
-		row[i] = IMPOSSIBLE;
-	for (uint32_t state = 0; state < STATES; state++)
-		row[(uint64_t)state * table->width] = 0;
-}
-
-/* Least cost of handing c = least … most of m to this item and the rest to the next row. That row is impossible below
- * some number of members (each spine of a chain wants one) and does not fall behind it. Nodes by count: in member_list. */
-static uint64_t best_use(const struct table *table, uint32_t least, uint32_t most, uint32_t m, const uint64_t *next,
-			 uint32_t possible)
-{
-	if (table->nodes) {
-		uint64_t best = IMPOSSIBLE;
-		for (uint32_t count = least; count <= most && count <= m; count++)
-			if (next[m - count] != IMPOSSIBLE) {
-				uint64_t cost = next[m - count] + table->work->member_list[count];
-				best = cost < best ? cost : best;
-			}
-		return best;
+	const uint32_t *list = table->work->scratch.list;
+	struct window best = {.worth = INT64_MIN};
+	uint32_t pins = 0, lo = first, seen = 0;
+	for (uint32_t i = first; table->work->gang.pins > 0 && i < end; i++)
+		pins += pinned(table, i) > 0;
+	int64_t worth = 0;
+	for (uint32_t i = first; i < end; i++) {
+		if (i > lo && (list[i] != list[i - 1] + 1 || (worth < 0 && seen == 0))) {
+			lo = i;
+			worth = 0;
+			seen = 0;
+		}
+		worth += (int64_t)table->most[i] - price;
+		seen += pins > 0 && pinned(table, i) > 0;
+		if (seen == pins && worth >= best.worth)
+			best = (struct window){lo, i + 1, worth};
 	}
-	uint32_t left = max_u32(m > most ? m - most : 0, possible);
-	return left + least <= m ? next[left] : IMPOSSIBLE;
+	return best;
 }
 
-static void compute_row(const struct table *table, uint32_t i, const uint64_t *next, uint64_t *row)
+/* The set of a spine's items [first, end) that is worth most: one item at least, every pinned one. */
+static int64_t spine_worth(const struct table *table, uint32_t first, uint32_t end, int64_t price, bool *forced)
 {
-	struct place_work *work = table->work;
-	uint32_t item = work->scratch.list[i], most = item_most(work, item), least = item_pin(work, item) == 0;
-	const uint64_t *used = next + (uint64_t)pass(table, i, RUN_OPEN) * table->width;
-	uint32_t possible = 0;
-	if (table->nodes)
-		place_nodes_upto(work, item, min_u32(most, work->gang.missing), work->member_list);
-	while (possible < table->width && used[possible] == IMPOSSIBLE)
-		possible++;
-	for (uint32_t state = 0; state < STATES; state++) {
-		uint64_t cost = use_cost(table, state), *out = row + (uint64_t)state * table->width;
-		enum state after = least == 0 ? STATES : pass(table, i, skipped(state)); /* pinned: in use already */
-		const uint64_t *without = after == STATES ? NULL : next + (uint64_t)after * table->width;
-		for (uint32_t m = 0; m < table->width; m++) {
-			uint64_t with = IMPOSSIBLE;
-			if (cost != IMPOSSIBLE)
-				with = best_use(table, least, most, m, used, possible);
-			if (with != IMPOSSIBLE)
-				with += cost;
-			uint64_t skip = without == NULL ? IMPOSSIBLE : without[m];
-			out[m] = with < skip ? with : skip;
+	if (table->chain) {
+		*forced = true;
+		return best_window(table, first, end, price).worth;
+	}
+	int64_t worth = 0, best = INT64_MIN;
+	bool any = false;
+	*forced = false;
+	for (uint32_t i = first; i < end; i++) {
+		int64_t item = (int64_t)table->most[i] - price;
+		bool pin = table->work->gang.pins > 0 && pinned(table, i) > 0;
+		*forced |= pin;
+		any |= pin || item > 0;
+		worth += pin || item > 0 ? item : 0;
+		best = item > best ? item : best;
+	}
+	return any ? worth : best;
+}
+
+#define KEY_ZERO (UINT64_MAX / 2)
+
+struct priced {
+	int64_t sum;  /* of the spines that are worth most, as many as will do, and of every one that must be in use */
+	int64_t last; /* what the least of those that need not is worth; INT64_MAX: none of them will do */
+	int64_t next; /* and the best of those left out; INT64_MIN: there are none */
+};
+
+/* The keys of a sort stand where worths will be. */
+static uint64_t *keys_of(const struct table *table)
+{
+	return (uint64_t *)(void *)table->worth_unused;
+}
+
+static struct priced price_spines(const struct table *table, int64_t price)
+{
+	struct priced priced = {.sum = 0, .last = INT64_MAX, .next = INT64_MIN};
+	uint64_t *keys = keys_of(table);
+	uint32_t others = 0, wanted = table->spines;
+	for (uint32_t i = 0, end; i < table->count; i = end) {
+		bool forced;
+		end = spine_end(table, i);
+		int64_t worth = spine_worth(table, i, end, price, &forced);
+		if (forced) {
+			priced.sum += worth;
+			wanted -= !table->chain;
+		} else {
+			keys[others++] = KEY_ZERO - (uint64_t)worth;
 		}
 	}
+	if (table->chain)
+		return priced;
+	sort_u64(keys, others);
+	assert(wanted <= others);
+	for (uint32_t i = 0; i < wanted; i++)
+		priced.sum += (int64_t)(KEY_ZERO - keys[i]);
+	if (wanted > 0)
+		priced.last = (int64_t)(KEY_ZERO - keys[wanted - 1]);
+	if (wanted < others)
+		priced.next = (int64_t)(KEY_ZERO - keys[wanted]);
+	return priced;
 }
 
-/* ---- rows that are kept -------------------------------------------------------------------------------------------------- */
-
-/* Most rows that can be walked through, upwards, with this many slots when none is computed more often than `sweeps`
- * times; sums of both smaller cases: the part up to the first row that is kept, and the part behind it. */
-static uint64_t reach(uint32_t slots, uint32_t sweeps)
+/* Fewest spines: those that must be in use, and the largest. */
+static uint32_t fewest_spines(const struct table *table)
 {
-	uint64_t rows = 1;
-	for (uint32_t i = 1; i <= min_u32(slots, sweeps) && rows < UINT32_MAX; i++)
-		rows = rows * (max_u32(slots, sweeps) + i) / i;
-	return rows;
-}
-
-static uint64_t *kept_row(const struct table *table, uint32_t at)
-{
-	return table->rows + at * row_cells(table);
-}
-
-static void keep(struct table *table, uint32_t at, uint32_t i)
-{
-	table->index[at] = i;
-	memcpy(kept_row(table, at), table->roll[i % 2], row_cells(table) * sizeof(uint64_t));
-}
-
-/* Row i into the two that are computed: one that is kept, or the one behind the last item. */
-static void roll_from(struct table *table, uint32_t i, uint32_t at)
-{
-	if (i == table->count)
-		end_row(table, table->roll[i % 2]);
-	else
-		memcpy(table->roll[i % 2], kept_row(table, at), row_cells(table) * sizeof(uint64_t));
-}
-
-/* Marks: every stride-th row, kept for good. */
-static void keep_marks(struct table *table)
-{
-	roll_from(table, table->count, 0);
-	for (uint32_t i = table->count; i-- > 0;) {
-		compute_row(table, i, table->roll[(i + 1) % 2], table->roll[i % 2]);
-		if (i % table->stride == 0)
-			keep(table, i / table->stride, i);
+	uint64_t *keys = keys_of(table), held = 0;
+	uint32_t others = 0, needed = 0;
+	for (uint32_t i = 0, end; i < table->count; i = end) {
+		bool forced;
+		end = spine_end(table, i);
+		uint64_t members = (uint64_t)spine_worth(table, i, end, 0, &forced);
+		needed += forced;
+		held += forced ? members : 0;
+		if (!forced)
+			keys[others++] = UINT64_MAX - members;
 	}
+	sort_u64(keys, others);
+	for (uint32_t i = 0; held < table->work->gang.missing; i++, needed++) {
+		assert(i < others);
+		held += UINT64_MAX - keys[i];
+	}
+	return needed;
 }
 
-/* Computes rows from - 1 … to, the row before them being in roll, and keeps `to` and as many before it as have slots, so
- * that walking up from there computes as few as possible again. */
-static void sweep(struct table *table, uint32_t from, uint32_t to)
+/* The price of a leaf at which most leaves are seen to be needed: what the spines are worth, and the rest by leaves. With
+ * a higher or lower one it is fewer. */
+static int64_t best_price(const struct table *table)
 {
-	uint32_t slots = table->slots - table->used, sweeps = 1;
-	while (reach(slots, sweeps) < from - to)
-		sweeps++;
-	uint64_t part = slots == 1 ? from - to : reach(slots, sweeps - 1);
-	for (uint32_t i = from; i-- > to;) {
-		compute_row(table, i, table->roll[(i + 1) % 2], table->roll[i % 2]);
-		if (i != to && from - i < part)
-			continue;
-		keep(table, table->marks + table->used++, i);
-		from = i;
-		part = --slots <= 1 ? from - to : reach(slots, sweeps - 1);
-	}
-}
-
-/* Row i of 0 … count - 1. Between two marks rows lie on a stack, the lowest on top. */
-static const uint64_t *row_at(struct table *table, uint32_t i)
-{
-	if (i % table->stride == 0)
-		return kept_row(table, i / table->stride);
-	uint32_t mark = i / table->stride + 1;
-	if (table->mark != mark) {
-		table->mark = mark;
-		table->used = 0;
-	}
-	uint32_t *stack = table->index + table->marks, low = 0, high = table->used;
-	while (low < high) { /* rows above i, or i itself */
-		uint32_t middle = low + (high - low) / 2;
-		if (stack[middle] >= i)
+	int64_t low = 1, high = 1, missing = table->work->gang.missing;
+	for (uint32_t i = 0; i < table->count; i++)
+		high = table->most[i] > high ? table->most[i] : high;
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		int64_t here = missing - price_spines(table, middle).sum;
+		int64_t above = missing - price_spines(table, middle + 1).sum;
+		if (above * middle > here * (middle + 1))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low > 0 && stack[low - 1] == i)
-		return kept_row(table, table->marks + low - 1);
-	table->used = low < table->slots ? low : 0; /* full: from the mark again */
-	bool begun = table->used > 0, last = mark == table->marks;
-	uint32_t from = begun ? stack[table->used - 1] : last ? table->count : mark * table->stride;
-	roll_from(table, from, begun ? table->marks + table->used - 1 : mark);
-	sweep(table, from, i);
-	return kept_row(table, table->marks + table->used - 1);
+	return low;
 }
 
-/* All rows when there is room for them; else half of the room for marks, the rest for what lies between two of them. */
-static void plan_rows(struct table *table)
+/* ---- a set that is good, and found at once --------------------------------------------------------------------------- */
+
+static uint32_t pick_chain(struct table *table, int64_t price)
 {
-	uint64_t *cells = (uint64_t *)(void *)table->work->scratch.list + (table->count + 1) / 2;
-	uint64_t room = (uint64_t)(table->work->scratch.end - (uint8_t *)cells) / sizeof *cells;
-	uint64_t rows = room / (row_cells(table) + 1); /* and an index each */
-	assert(rows >= 2 + 2);
-	rows -= 2;
-	table->roll[0] = cells;
-	table->roll[1] = cells + row_cells(table);
-	table->rows = cells + 2 * row_cells(table);
-	table->index = (uint32_t *)(void *)(table->rows + rows * row_cells(table));
-	table->stride = rows >= table->count ? 1 : (uint32_t)(table->count / (rows / 2) + 1);
-	table->marks = (table->count + table->stride - 1) / table->stride;
-	table->slots = rows > table->marks ? (uint32_t)rows - table->marks : 0;
-	table->mark = FROND_NONE;
-	keep_marks(table);
+	uint64_t held = 0;
+	uint32_t leaves = 0;
+	memset(table->where, 0, table->count * sizeof *table->where);
+	for (uint32_t i = 0, end; i < table->count; i = end) {
+		end = spine_end(table, i);
+		struct window window = best_window(table, i, end, price);
+		if (window.worth == INT64_MIN)
+			return UINT32_MAX;
+		for (uint32_t j = window.lo; j < window.hi; j++) {
+			table->where[j] = 1;
+			held += table->most[j];
+			leaves++;
+		}
+	}
+	if (held < table->work->gang.missing)
+		return UINT32_MAX;
+	for (uint32_t i = 0, end; i < table->count; i = end) { /* what can be spared at the ends of runs */
+		end = spine_end(table, i);
+		uint32_t lo = i, hi = end;
+		while (table->where[lo] == 0)
+			lo++;
+		while (table->where[hi - 1] == 0)
+			hi--;
+		while (hi - lo > 1) {
+			uint32_t spare = pinned(table, hi - 1) > 0    ? lo
+					 : pinned(table, lo) > 0      ? hi - 1
+					 : table->most[lo] < table->most[hi - 1] ? lo
+									      : hi - 1;
+			if (pinned(table, spare) > 0 || held - table->most[spare] < table->work->gang.missing)
+				break;
+			held -= table->most[spare];
+			leaves--;
+			table->where[spare] = 0;
+			lo += spare == lo;
+			hi -= spare == hi - 1;
+		}
+	}
+	return leaves;
 }
 
-/* Least cost of items i … for `rest` members after item i - 1 has left `after` behind. Without cost, chain and table: do
- * the items that follow have room? */
-static uint64_t least(struct table *table, uint32_t i, enum state after, uint32_t rest)
+/* Spines by what they are worth at this price, their largest leaves: where[i] = 1. How many leaves; UINT32_MAX: they do
+ * not hold what is missing. */
+static uint32_t pick(struct table *table, int64_t price)
 {
+	if (table->chain)
+		return pick_chain(table, price);
+	struct priced priced = price_spines(table, price);
+	uint64_t *keys = keys_of(table), held = 0;
+	uint32_t wanted = table->spines, leaves = 0, others = 0;
+	for (uint32_t i = 0, end; i < table->count; i = end) { /* better than the last, and then the first of its equals */
+		bool forced;
+		end = spine_end(table, i);
+		wanted -= spine_worth(table, i, end, price, &forced) > priced.last || forced;
+	}
+	for (uint32_t i = 0, end; i < table->count; i = end) {
+		bool forced;
+		end = spine_end(table, i);
+		int64_t worth = spine_worth(table, i, end, price, &forced);
+		bool equal = !forced && worth == priced.last && wanted > 0;
+		wanted -= equal;
+		bool chosen = forced || equal || worth > priced.last;
+		for (uint32_t j = i; j < end; j++) {
+			table->where[j] = chosen && pinned(table, j) > 0;
+			held += table->where[j] ? table->most[j] : 0;
+			leaves += table->where[j];
+			if (chosen && table->where[j] == 0)
+				keys[others++] = (uint64_t)(UINT32_MAX - table->most[j]) << 32 | j;
+		}
+	}
+	sort_u64(keys, others);
+	for (uint32_t i = 0; held < table->work->gang.missing; i++) {
+		if (i == others)
+			return UINT32_MAX;
+		uint32_t item = (uint32_t)keys[i];
+		table->where[item] = 1;
+		held += table->most[item];
+		leaves++;
+	}
+	return leaves;
+}
+
+/* The candidate is what pick() has chosen. */
+static void see_picked(struct table *table)
+{
+	struct place_work *work = table->work;
+	struct gain gain = GAIN_NONE;
+	uint32_t rest = work->gang.missing, owed = 0;
+	for (uint32_t i = 0; i < table->count; i++)
+		owed += table->where[i] == 1 && pinned(table, i) == 0;
+	work->candidates.depth = 0;
+	for (uint32_t i = 0; i < table->count; i++) {
+		if (table->where[i] != 1)
+			continue;
+		uint32_t least = pinned(table, i) == 0;
+		owed -= least;
+		uint32_t count = min_u32(table->most[i], rest - owed);
+		work->candidates.frames[work->candidates.depth++] =
+			(struct frame){.at = work->scratch.list[i], .count = count};
+		place_gain(work, work->scratch.list[i], count, &gain);
+		rest -= count;
+	}
+	assert(rest == 0);
+	place_see(work, &gain);
+	work->candidates.stop = true;
+}
+
+/* ---- what will do ------------------------------------------------------------------------------------------------------ */
+
+/* Most that the items before each one can be worth. */
+static void set_worths(struct table *table)
+{
+	const uint32_t *list = table->work->scratch.list;
+	int64_t before = 0;
+	for (uint32_t i = 0, end; i < table->count; i = end) {
+		bool forced, any = false;
+		int64_t sum = 0, run = 0, best = INT32_MIN / 2;
+		end = spine_end(table, i);
+		for (uint32_t j = i; j < end; j++) {
+			int64_t worth = (int64_t)table->most[j] - table->leaf_price, used = any ? sum : best;
+			bool pin = table->work->gang.pins > 0 && pinned(table, j) > 0;
+			table->worth_unused[j] = (int32_t)before;
+			table->worth_used[j] = (int32_t)(before - table->spine_price + used);
+			if (table->chain) {
+				run = (run < 0 || (j > i && list[j] != list[j - 1] + 1) ? 0 : run) + worth;
+				best = run > best ? run : best;
+				continue;
+			}
+			any |= pin || worth > 0;
+			sum += pin || worth > 0 ? worth : 0;
+			best = worth > best ? worth : best;
+		}
+		int64_t worth = spine_worth(table, i, end, table->leaf_price, &forced) - table->spine_price;
+		before += forced || worth > 0 ? worth : 0;
+	}
+}
+
+/* Leaves out spines, and leaves of them, that lead nowhere; `spare` is what a set may lose against the best. A run of a
+ * chain may have to cross a poor leaf. */
+static void drop_items(struct table *table, int64_t spare, bool only_forced)
+{
+	struct place_work *work = table->work;
+	uint32_t kept = 0;
+	for (uint32_t i = 0, end; i < table->count && !table->chain; i = end) {
+		bool forced;
+		uint32_t largest = 0;
+		end = spine_end(table, i);
+		int64_t lost = table->spine_price - spine_worth(table, i, end, table->leaf_price, &forced);
+		lost = forced || lost < 0 ? 0 : lost;
+		if (only_forced && !forced)
+			continue;
+		for (uint32_t j = i; j < end; j++)
+			largest = max_u32(largest, table->most[j]);
+		int64_t usual = largest < table->leaf_price ? (int64_t)largest : table->leaf_price;
+		for (uint32_t j = i; j < end; j++) {
+			int64_t less = usual > table->most[j] ? usual - table->most[j] : 0;
+			if (pinned(table, j) == 0 && lost + less > spare)
+				continue;
+			work->scratch.list[kept] = work->scratch.list[j];
+			table->most[kept++] = table->most[j];
+		}
+	}
+	table->count = table->chain ? table->count : kept;
+}
+
+static void set_least_worth(struct table *table)
+{
+	table->least_worth = (int64_t)table->work->gang.missing - table->leaf_price * table->leaves -
+			     table->spine_price * table->spines;
+}
+
+/* Bounds from above, and prices. False: more than `leaves` are needed. */
+static bool set_bounds(struct table *table, uint32_t leaves)
+{
+	int64_t missing = table->work->gang.missing;
+	table->spines = table->chain ? 0 : fewest_spines(table);
+	table->leaf_price = best_price(table);
+	struct priced priced = price_spines(table, table->leaf_price);
+	uint32_t picked = pick(table, table->leaf_price), plain = pick(table, 0);
+	table->pick_price = picked <= plain ? table->leaf_price : 0;
+	table->leaves = min_u32(min_u32(picked, plain), leaves);
+	int64_t spare = priced.sum + table->leaf_price * table->leaves - missing;
+	if (spare < 0)
+		return false;
+	bool only_forced = priced.last == INT64_MAX;
+	table->spine_price = 0;
+	if (!only_forced) /* anything between the two */
+		table->spine_price = priced.next == INT64_MIN ? priced.last
+							      : priced.last - (priced.last - priced.next) / 2;
+	table->runs = RUNS_MASK;
+	table->highest = table->spines * SPINE + (table->leaves + 1) * LEAF - 1;
+	set_least_worth(table);
+	drop_items(table, spare, only_forced);
+	set_worths(table);
+	return true;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t row_points(const struct point *row)
+{
+	return STATES + row[0].low + row[1].low + row[2].low;
+}
+
+/* Can a set with this point in it still do? */
+static bool leads_on(const struct table *table, uint32_t i, enum state state, uint32_t high, uint32_t low,
+		     uint32_t members)
+{
+	uint32_t spines = high >> 16, leaves = high & UINT16_MAX;
+	if (table->free)
+		return true;
+	if (!table->chain && (low >> 16) + (table->spines - spines) > table->runs)
+		return false;
+	if (members >= table->work->gang.missing)
+		return true;
+	int64_t before = state == SPINE_UNUSED ? table->worth_unused[i] : table->worth_used[i];
+	return (int64_t)members - table->leaf_price * leaves - table->spine_price * spines + before >=
+	       table->least_worth;
+}
+
+struct list {
+	const struct point *at, *end;
+};
+
+static struct list list_of(const struct point *row, enum state state)
+{
+	if (state == STATES)
+		return (struct list){NULL, NULL};
+	const struct point *at = row + row[state].high;
+	return (struct list){at, at + row[state].low};
+}
+
+/* Merges `with`, at so much more for so many members more, and `without` into out: of two points that cost the same the
+ * one with more members, and nothing that does not have more than all before. */
+static uint32_t merge(const struct table *table, uint32_t i, enum state state, struct list with, uint64_t cost,
+		      uint32_t members, struct list without, struct point *out)
+{
+	uint32_t missing = table->work->gang.missing, count = 0;
+	int64_t most = NO_WAY;
+	while ((with.at < with.end || without.at < without.end) && most < missing) {
+		uint64_t a = with.at < with.end ? point_cost(with.at) + cost : UINT64_MAX;
+		uint64_t b = without.at < without.end ? point_cost(without.at) : UINT64_MAX;
+		struct point point;
+		if (a <= b) {
+			point = (struct point){(uint32_t)(a >> 32), (uint32_t)a,
+					       min_u32(with.at->members + members, missing)};
+			with.at++;
+		} else {
+			point = *without.at++;
+			a = b;
+		}
+		if (a > table->highest)
+			break;
+		if (point.members <= most)
+			continue;
+		most = point.members;
+		while (count > 0 && point_cost(&out[count - 1]) == a)
+			count--;
+		if (leads_on(table, i, state, point.high, point.low, point.members))
+			out[count++] = point;
+	}
+	return count;
+}
+
+/* Can item i be met in this state? */
+static bool state_occurs(const struct table *table, uint32_t i, enum state state)
+{
+	const uint32_t *list = table->work->scratch.list;
+	if (state == SPINE_UNUSED)
+		return true;
+	if (i == 0 || !same_spine(table, i - 1, i))
+		return false;
+	return state == RUN_ENDED || list[i] == list[i - 1] + 1;
+}
+
+static uint32_t item_nodes(const struct table *table, uint32_t i)
+{
+	uint32_t item = table->work->scratch.list[i];
+	return item_end(table->work, item) - item_start(table->work, item);
+}
+
+/* Points that row i may have. */
+static uint64_t row_bound(const struct table *table, uint32_t i, const struct point *next)
+{
+	uint64_t with = list_of(next, pass(table, i, RUN_OPEN)).end - list_of(next, pass(table, i, RUN_OPEN)).at;
+	uint64_t options = table->nodes ? item_nodes(table, i) + 1u : 1, points = STATES;
+	uint64_t most = (uint64_t)table->work->gang.missing + 1; /* each has more members than the one before */
+	for (uint32_t state = 0; state < STATES; state++) {
+		if (!state_occurs(table, i, state))
+			continue;
+		struct list without = list_of(next, pass(table, i, skipped(state)));
+		uint64_t sum = with * options + (uint64_t)(without.end - without.at);
+		points += sum < most ? sum : most;
+	}
+	return points;
+}
+
+/* Merges one number of nodes that the item may open after the other. */
+static uint32_t merge_nodes(struct table *table, uint32_t i, enum state state, struct list with, struct list without,
+			    struct point *out)
+{
+	struct place_work *work = table->work;
+	uint32_t count = 0, turn = 0;
+	for (uint32_t nodes = pinned(table, i) == 0; nodes < table->options && table->steps < table->steps_most; nodes++) {
+		table->steps += (uint64_t)(with.end - with.at) + (uint64_t)(without.end - without.at);
+		count = merge(table, i, state, with, use_cost(table, state) + nodes,
+			      (uint32_t)work->member_list[nodes], without, table->spare[turn]);
+		without = (struct list){table->spare[turn], table->spare[turn] + count};
+		turn = 1 - turn;
+	}
+	count = (uint32_t)(without.end - without.at);
+	memcpy(out, without.at, count * sizeof *out);
+	return count;
+}
+
+static void compute_row(struct table *table, uint32_t i, const struct point *next, struct point *row)
+{
+	struct place_work *work = table->work;
+	uint32_t pin = pinned(table, i), at = STATES;
+	enum state used = pass(table, i, RUN_OPEN);
+	if (table->nodes)
+		table->options = place_members_upto(work, work->scratch.list[i], table->most[i], work->member_list);
+	table->steps = 0;
+	for (uint32_t state = 0; state < STATES; state++) {
+		row[state] = (struct point){.high = at, .low = 0, .members = UINT32_MAX};
+		if (!state_occurs(table, i, state))
+			continue;
+		enum state after = pin > 0 ? STATES : pass(table, i, skipped(state)); /* pinned: in use already */
+		struct list none = {NULL, NULL}, without = list_of(next, after);
+		struct list with = may_use(table, state) ? list_of(next, used) : none;
+		if (after != STATES)
+			row[state].members = next[after].members;
+		if (may_use(table, state) && next[used].members != UINT32_MAX)
+			row[state].members = min_u32(row[state].members, next[used].members + (pin == 0));
+		table->steps += 4 + (uint64_t)(with.end - with.at) + (uint64_t)(without.end - without.at);
+		row[state].low = table->nodes ? merge_nodes(table, i, state, with, without, row + at)
+					      : merge(table, i, state, with, use_cost(table, state), table->most[i],
+						      without, row + at);
+		at += row[state].low;
+	}
+}
+
+/* Drops every second of the rows that are kept; `last` is the one that the next follows from. */
+static void thin(struct table *table, uint32_t last)
+{
+	uint32_t top = table->where[table->count] + row_points(table->pool + table->where[table->count]);
+	table->stride *= 2;
+	for (uint32_t i = table->count; i-- > last;) {
+		if (table->where[i] == NOT_KEPT)
+			continue;
+		if (i % table->stride != 0 && i != last) {
+			table->where[i] = NOT_KEPT;
+			continue;
+		}
+		uint32_t points = row_points(table->pool + table->where[i]);
+		memmove(table->pool + top, table->pool + table->where[i], points * sizeof *table->pool);
+		table->where[i] = top;
+		top += points;
+	}
+	table->top = top;
+}
+
+/* All rows from the last to the first; as many are kept as fit into half of the room. A point is paid for twice: walking
+ * through the rows computes each once more. False: the budget has ended, or there is no room. */
+static bool compute_rows(struct table *table)
+{
+	struct point *pool = table->pool;
+	if (table->room < 2 * STATES)
+		return false;
+	for (uint32_t i = 0; i < table->count; i++)
+		table->where[i] = NOT_KEPT;
+	for (uint32_t state = 0; state < STATES; state++) { /* behind the last item nothing may be left over */
+		pool[state] = (struct point){.high = STATES + state, .low = 1, .members = 0};
+		pool[STATES + state] = (struct point){0, 0, 0};
+	}
+	table->where[table->count] = 0;
+	table->top = 2 * STATES;
+	table->stride = 1;
+	for (uint32_t i = table->count; i-- > 0;) {
+		uint64_t bound = row_bound(table, i, pool + table->where[i + 1]);
+		while (table->top + bound > table->room / 2) {
+			if (table->stride >= 2 * table->count || table->top + bound > table->room)
+				break;
+			thin(table, i + 1);
+		}
+		if (table->top + bound > table->room)
+			return false;
+		table->steps_most = table->work->budget.left / 2 + 1;
+		compute_row(table, i, pool + table->where[i + 1], pool + table->top);
+		if (!budget_take(&table->work->budget, 2 * table->steps))
+			return false;
+		if (table->where[i + 1] != 0 && (i + 1) % table->stride != 0 && table->stride > 1) {
+			uint32_t points = row_points(pool + table->top);
+			memmove(pool + table->where[i + 1], pool + table->top, points * sizeof *pool);
+			table->top = table->where[i + 1];
+			table->where[i + 1] = NOT_KEPT;
+		}
+		table->where[i] = table->top;
+		table->top += row_points(pool + table->top);
+	}
+	table->kept_top = table->top;
+	return true;
+}
+
+/* Further candidates are looked at only if the budget allows; the first always is. */
+static void pay(struct place_work *work, uint64_t steps)
+{
+	if (work->candidates.best.found && !budget_take(&work->budget, steps))
+		work->candidates.stop = true;
+}
+
+/* Row i; those up to the next one that is kept are computed again with it. NULL: there is no room. */
+static const struct point *row_at(struct table *table, uint32_t i)
+{
+	if (table->where[i] != NOT_KEPT)
+		return table->pool + table->where[i];
+	uint32_t first = i / table->stride * table->stride + 1, last = first - 1 + table->stride;
+	last = last < table->count ? last : table->count;
+	bool emptied = false;
+	for (uint32_t j = last; j-- > first;) {
+		if (table->where[j] != NOT_KEPT)
+			continue;
+		uint64_t bound = row_bound(table, j, table->pool + table->where[j + 1]);
+		if (table->top + bound > table->room) {
+			if (emptied)
+				return NULL;
+			emptied = true;
+			table->top = table->kept_top;
+			for (uint32_t k = 0; k < table->count; k++)
+				table->where[k] = k % table->stride == 0 ? table->where[k] : NOT_KEPT;
+			j = last;
+			continue;
+		}
+		table->steps_most = UINT64_MAX;
+		compute_row(table, j, table->pool + table->where[j + 1], table->pool + table->top);
+		table->where[j] = table->top;
+		table->top += row_points(table->pool + table->top);
+		pay(table->work, table->steps);
+	}
+	return table->pool + table->where[i];
+}
+
+struct range { /* of members for the items that follow */
+	int64_t least, most;
+};
+
+/* How many members items i … can take at this cost, or less, after item i - 1 has left `after` behind. */
+static struct range within(struct table *table, uint32_t i, enum state after, uint64_t cost)
+{
+	const struct range none = {.least = 0, .most = NO_WAY};
 	if (after == STATES)
-		return IMPOSSIBLE;
+		return none;
 	if (table->free && !table->chain)
-		return rest <= table->work->scratch.sum[i] ? 0 : IMPOSSIBLE;
-	if (i == table->count)
-		return rest == 0 ? 0 : IMPOSSIBLE;
-	return row_at(table, i)[(uint64_t)after * table->width + rest];
+		return (struct range){0, (int64_t)table->work->scratch.sum[i]};
+	const struct point *row = row_at(table, i);
+	if (row == NULL) {
+		table->failed = true;
+		return none;
+	}
+	struct list list = list_of(row, after);
+	const struct point *low = list.at, *high = list.end;
+	while (low < high) { /* the first that costs more */
+		const struct point *middle = low + (high - low) / 2;
+		if (point_cost(middle) <= cost)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low == list.at ? none : (struct range){row[after].members, low[-1].members};
 }
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------------- */
@@ -253,55 +736,57 @@ struct walk {
 	uint32_t last_pin; /* index of the last item that must be in use; FROND_NONE: none */
 };
 
-/* Can the rest be completed at no higher cost when this item gets `count`? */
-static bool count_works(struct walk *walk, const struct frame *frame, uint32_t count)
+/* The counts up to `from` with which the frame's item leaves the rest room at no higher cost: the largest, and where
+ * nodes do not count also the least, all between them being good. False: none. */
+static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 {
 	struct table *table = walk->table;
-	uint64_t cost = use_cost(table, frame->state);
-	uint64_t rest = least(table, frame->index + 1, pass(table, frame->index, RUN_OPEN), frame->rest - count);
-	if (cost == IMPOSSIBLE || rest == IMPOSSIBLE)
+	struct place_work *work = table->work;
+	uint64_t cost = frame->cost + use_cost(table, frame->state);
+	enum state after = pass(table, frame->index, RUN_OPEN);
+	uint32_t options = 1, nodes = 0;
+	if (!may_use(table, frame->state) || cost > walk->cost || from < frame->least)
 		return false;
-	return frame->cost + cost + rest + (table->nodes ? place_nodes_for(table->work, frame->at, count) : 0) <=
-	       walk->cost;
-}
-
-/* The largest count up to `from` that works; UINT32_MAX: none. Where nodes do not count, the frame's least says all once
- * the frame has been noted. */
-static uint32_t next_count(struct walk *walk, const struct frame *frame, uint32_t from, bool noted)
-{
-	if (noted && !walk->table->nodes)
-		return from;
-	for (uint32_t count = from + 1; count-- > frame->least;)
-		if (count_works(walk, frame, count))
-			return count;
-	return UINT32_MAX;
+	if (table->nodes) {
+		options = place_members_upto(work, frame->at, from, work->member_list);
+		nodes = options - 1;
+	}
+	for (;; nodes--) {
+		int64_t low = frame->least, high = from;
+		if (table->nodes) {
+			high = (int64_t)work->member_list[nodes] < high ? (int64_t)work->member_list[nodes] : high;
+			if (nodes > 0 && (int64_t)work->member_list[nodes - 1] >= low)
+				low = (int64_t)work->member_list[nodes - 1] + 1;
+		}
+		if (cost + nodes <= walk->cost) {
+			struct range rest = within(table, frame->index + 1, after, walk->cost - cost - nodes);
+			high = high < frame->rest - rest.least ? high : frame->rest - rest.least;
+			low = low > frame->rest - rest.most ? low : frame->rest - rest.most;
+			if (rest.most != NO_WAY && low <= high) {
+				frame->count = (uint32_t)high;
+				frame->least = table->nodes ? frame->least : (uint32_t)low;
+				return true;
+			}
+		}
+		if (nodes == 0)
+			return false;
+	}
 }
 
 static bool skip_works(struct walk *walk, uint32_t i, enum state state, uint32_t rest, uint64_t cost)
 {
 	struct table *table = walk->table;
-	if (item_pin(table->work, table->work->scratch.list[i]) > 0)
+	if (pinned(table, i) > 0)
 		return false;
-	uint64_t more = least(table, i + 1, pass(table, i, skipped(state)), rest);
-	return more != IMPOSSIBLE && cost + more <= walk->cost;
+	struct range after = within(table, i + 1, pass(table, i, skipped(state)), walk->cost - cost);
+	return after.most >= rest && after.least <= rest;
 }
 
-/* Finds out, while the next row is at hand, what may be tried later in this item's place: fewer members, or none. */
-static void note_others(struct walk *walk, struct frame *frame)
+/* Without cost and chain there are sums instead. */
+static uint32_t walk_most(const struct table *table, uint32_t i)
 {
-	frame->skip = skip_works(walk, frame->index, frame->state, frame->rest, frame->cost);
-	if (walk->table->nodes)
-		return; /* whether fewer members will do depends on their number */
-	uint32_t low = frame->least,
-		 high = frame->count; /* as many as `high` will do; fewer than some number will not */
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (count_works(walk, frame, middle))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	frame->least = high;
+	const uint64_t *sum = table->work->scratch.sum;
+	return table->most != NULL ? table->most[i] : (uint32_t)(sum[i] - sum[i + 1]);
 }
 
 static void walk_on(struct walk *walk)
@@ -314,15 +799,18 @@ static void walk_on(struct walk *walk)
 	struct gain gain = GAIN_NONE;
 	bool down = true;
 	work->candidates.depth = 0;
-	while (!work->candidates.stop) {
+	while (!work->candidates.stop && !table->failed) {
 		struct frame frame;
 		if (!down) { /* fewer members for the last item, or none */
 			if (work->candidates.depth == 0)
 				return;
 			frame = work->candidates.frames[--work->candidates.depth];
-			uint32_t count = frame.count > frame.least ? next_count(walk, &frame, frame.count - 1, true)
-								   : UINT32_MAX;
-			if (count == UINT32_MAX) {
+			bool fewer = frame.count > frame.least;
+			if (fewer && table->nodes)
+				fewer = next_counts(walk, &frame, frame.count - 1);
+			else if (fewer)
+				frame.count--;
+			if (!fewer) {
 				if (!frame.skip)
 					continue;
 				i = frame.index + 1;
@@ -333,10 +821,9 @@ static void walk_on(struct walk *walk)
 				down = true;
 				continue;
 			}
-			frame.count = count;
 		} else {
-			bool pinned = walk->last_pin != FROND_NONE && i <= walk->last_pin;
-			if (i == table->count || (rest == 0 && !pinned && !table->chain)) {
+			bool pin = walk->last_pin != FROND_NONE && i <= walk->last_pin;
+			if (i == table->count || (rest == 0 && !pin && !table->chain)) {
 				place_see(work, &gain);
 				down = false;
 				continue;
@@ -344,23 +831,23 @@ static void walk_on(struct walk *walk)
 			uint32_t item = work->scratch.list[i];
 			frame = (struct frame){.at = item,
 					       .index = i,
-					       .least = item_pin(work, item) == 0,
+					       .least = pinned(table, i) == 0,
 					       .rest = rest,
 					       .state = state,
 					       .cost = cost,
 					       .before = gain};
-			uint32_t most = min_u32(item_most(work, item), rest);
-			frame.count = most >= frame.least ? next_count(walk, &frame, most, false) : UINT32_MAX;
-			if (frame.count == UINT32_MAX) {
-				down = skip_works(walk, i, state, rest, cost);
+			bool skip = skip_works(walk, i, state, rest, cost);
+			if (!next_counts(walk, &frame, min_u32(walk_most(table, i), rest))) {
+				down = skip;
 				state = pass(table, i, skipped(state));
 				i++;
 				continue;
 			}
-			note_others(walk, &frame);
+			frame.skip = skip;
 		}
 		work->candidates.frames[work->candidates.depth++] = frame;
 		gain = frame.before;
+		pay(work, STEPS_GAIN);
 		place_gain(work, frame.at, frame.count, &gain);
 		cost = frame.cost + use_cost(table, frame.state) +
 		       (table->nodes ? place_nodes_for(work, frame.at, frame.count) : 0);
@@ -371,75 +858,113 @@ static void walk_on(struct walk *walk)
 	}
 }
 
-/* ---- which items can matter ------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
-/* Spines that are in no set of the fewest spines are left out: even with the largest others they do not hold enough. */
-static uint32_t drop_small_spines(struct place_work *work, uint32_t count)
+/* What stands in the scratch: the list and four numbers by item, and points. */
+static void lay_out(struct table *table)
 {
-	uint32_t groups = 0, needed = 0, kept = 0;
-	uint64_t held = 0, last = 0;
-	for (uint32_t i = 0; i < count;) { /* descending sums, in keys */
-		uint32_t spine = item_spine(work, work->scratch.list[i]);
-		uint64_t sum = 0;
-		for (; i < count && item_spine(work, work->scratch.list[i]) == spine; i++)
-			sum += item_most(work, work->scratch.list[i]);
-		work->scratch.sum[groups++] = UINT64_MAX - sum;
+	uint32_t *words = table->work->scratch.list + table->count, count = table->count;
+	table->most = words;
+	table->where = words + count; /* and one behind the last item */
+	uint32_t *worths = words + 2 * count + 1;
+	worths += (uintptr_t)worths % sizeof(uint64_t) != 0; /* keys_of() */
+	table->worth_unused = (int32_t *)worths;
+	table->worth_used = table->worth_unused + count;
+	table->pool = (struct point *)(worths + 2 * count);
+	assert((uint8_t *)table->pool <= table->work->scratch.end);
+	table->room = (uint32_t)((uint64_t)(table->work->scratch.end - (uint8_t *)table->pool) / sizeof *table->pool);
+}
+
+/* The least cost of all members; UINT64_MAX: none will do. False: the budget has ended first. */
+static bool least_cost(struct table *table, uint64_t *cost)
+{
+	if (!compute_rows(table))
+		return false;
+	const struct point *row = table->pool + table->where[0];
+	struct list list = list_of(row, SPINE_UNUSED);
+	bool found = list.at < list.end && list.end[-1].members >= table->work->gang.missing &&
+		     row[SPINE_UNUSED].members <= table->work->gang.missing;
+	*cost = found ? point_cost(list.end - 1) : UINT64_MAX;
+	return true;
+}
+
+/* Spines, leaves and runs first: that leaves few sets among which nodes are to be counted. */
+static bool solve(struct table *table, uint64_t *cost)
+{
+	if (!least_cost(table, cost))
+		return false;
+	if (*cost == UINT64_MAX || table->free || !place_shares(table->work))
+		return true;
+	uint32_t lists = table->work->gang.missing + 1;
+	if (table->room < 4 * (uint64_t)lists)
+		return false;
+	table->room -= 2 * lists;
+	table->spare[0] = table->pool + table->room;
+	table->spare[1] = table->spare[0] + lists;
+	table->nodes = true;
+	table->highest = *cost + RUN - 1;
+	table->leaves = (uint32_t)(*cost >> 32) & UINT16_MAX;
+	table->runs = (uint32_t)*cost >> 16;
+	set_least_worth(table);
+	return least_cost(table, cost);
+}
+
+/* Without an exact answer: what was found before, or a set that is good. */
+static void settle_for(struct table *table)
+{
+	struct place_work *work = table->work;
+	work->budget.spent = true;
+	if (!work->candidates.best.found && pick(table, table->pick_price) != UINT32_MAX)
+		see_picked(table);
+	work->candidates.stop = true;
+}
+
+static bool same_or_better(struct place_work *work, uint64_t cost, uint64_t *most)
+{
+	if (cost > *most || cost == UINT64_MAX)
+		return false;
+	if (cost < *most) {
+		*most = cost;
+		work->candidates.best.found = false;
+		work->candidates.seen = 0;
 	}
-	sort_u64(work->scratch.sum, groups);
-	while (needed < groups && held < work->gang.missing) {
-		last = UINT64_MAX - work->scratch.sum[needed++];
-		held += last;
-	}
-	if (held < work->gang.missing)
-		return count;                       /* it does not fit; the table says so */
-	uint64_t spare = held - work->gang.missing; /* what the smallest of them may be short of */
-	for (uint32_t i = 0; i < count;) {
-		uint32_t spine = item_spine(work, work->scratch.list[i]), first = i;
-		uint64_t sum = 0;
-		for (; i < count && item_spine(work, work->scratch.list[i]) == spine; i++)
-			sum += item_most(work, work->scratch.list[i]);
-		for (uint32_t j = first; sum + spare >= last && j < i; j++)
-			work->scratch.list[kept++] = work->scratch.list[j];
-	}
-	return kept;
+	return true;
 }
 
 void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, bool free, uint64_t *most)
 {
-	struct table table = {.work = work,
-			      .chain = chain,
-			      .free = free,
-			      .nodes = !free && place_shares(work),
-			      .width = work->gang.missing + 1};
-	uint64_t members = 0, pinned = 0;
+	struct table table = {.work = work, .chain = chain, .free = free};
+	struct walk walk = {.table = &table, .last_pin = FROND_NONE};
+	uint64_t members = 0, pins = 0;
 	for (uint32_t item = lo; item < hi; item++)
 		if (item_usable(work, item) && (item_most(work, item) > 0 || item_pin(work, item) > 0)) {
 			work->scratch.list[table.count++] = item;
 			members += item_most(work, item);
-			pinned += item_pin(work, item);
+			pins += item_pin(work, item);
 		}
-	if (members < work->gang.missing || pinned != work->gang.pins || table.count == 0)
+	if (members < work->gang.missing || pins != work->gang.pins || table.count == 0)
 		return;
-	if (!chain && !free && work->gang.pins == 0)
-		table.count = drop_small_spines(work, table.count);
-
-	struct walk walk = {.table = &table, .last_pin = FROND_NONE};
-	for (uint32_t i = 0; work->gang.pins > 0 && i < table.count; i++)
-		walk.last_pin = item_pin(work, work->scratch.list[i]) > 0 ? i : walk.last_pin;
 	if (free && !chain) {
 		work->scratch.sum[table.count] = 0;
 		for (uint32_t i = table.count; i-- > 0;)
 			work->scratch.sum[i] = work->scratch.sum[i + 1] + item_most(work, work->scratch.list[i]);
 	} else {
-		plan_rows(&table);
+		lay_out(&table);
+		for (uint32_t i = 0; i < table.count; i++)
+			table.most[i] = min_u32(item_most(work, work->scratch.list[i]), work->gang.missing);
+		table.highest = UINT64_MAX - 1;
+		if (!free && !set_bounds(&table, *most == UINT64_MAX ? UINT32_MAX : (uint32_t)(*most >> 32) & UINT16_MAX))
+			return;
+		if (!solve(&table, &walk.cost)) {
+			settle_for(&table);
+			return;
+		}
 	}
-	walk.cost = least(&table, 0, SPINE_UNUSED, work->gang.missing);
-	if (walk.cost == IMPOSSIBLE || walk.cost > *most)
+	if (!same_or_better(work, walk.cost, most))
 		return;
-	if (walk.cost < *most) {
-		*most = walk.cost;
-		work->candidates.best.found = false;
-		work->candidates.seen = 0;
-	}
+	for (uint32_t i = 0; work->gang.pins > 0 && i < table.count; i++)
+		walk.last_pin = pinned(&table, i) > 0 ? i : walk.last_pin;
 	walk_on(&walk);
+	if (table.failed)
+		settle_for(&table);
 }

@@ -181,6 +181,8 @@ uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_
 /* Fewest nodes of an item, beyond those with pinned members, that hold `members`; for 0 … most of them at once. */
 uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t members);
 void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
+/* The other way round: members, not over `most`, on 0, 1, … further nodes. How many numbers of nodes make a difference. */
+uint32_t place_members_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
 /* Puts members on the nodes of an item: take[]. */
 void place_fill(struct place_work *work, uint32_t item, uint32_t members);
 void place_empty(struct place_work *work, uint32_t item);
