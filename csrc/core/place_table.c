@@ -20,6 +20,9 @@
  * the fewest spines and few leaves: the first answer is always found.
  */
 #include "core/place_work.h"
+#ifdef TRACE
+#include <stdio.h>
+#endif
 
 enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 
@@ -29,6 +32,7 @@ enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 #define RUNS_MASK 0xffffu
 #define NOT_KEPT  UINT32_MAX
 #define NO_WAY    (-1)
+#define PRICE_TRIES 40u
 #define STEPS_GAIN 16u /* of an item of a candidate */
 
 struct point {
@@ -38,30 +42,42 @@ struct point {
 /* A row is STATES headers {where its points begin, from the first header; how many; fewest members that they can do with}
  * and then the points. */
 
+struct prices { /* in members */
+	int64_t leaf, spine, run;
+	int64_t least; /* what a set that will do is worth at the least after them */
+	int32_t *worth[STATES]; /* by item and state: most that the items before it can be worth */
+};
+
 struct table {
 	struct place_work *work;
 	uint32_t count; /* usable items, in work->scratch.list */
 	bool chain;     /* every spine in use, one run in each: neither needs counting */
 	bool free;      /* no cost: whatever holds is a candidate */
+	bool any_runs;  /* runs do not count */
 	bool nodes;     /* nodes count */
 	bool failed;    /* the scratch did not suffice */
 
 	/* what will do, from above */
 	uint32_t spines, leaves, runs;
-	uint64_t highest;                 /* cost */
-	int64_t leaf_price, spine_price;    /* in members */
-	int64_t pick_price;                 /* the one at which pick() finds the best set */
-	int64_t least_worth;                /* of a point and all before it, after prices */
-	int32_t *worth_unused, *worth_used; /* by item: most that the items before it can be worth; used: its spine is */
+	uint64_t highest;        /* cost */
+	struct prices prices[2]; /* good ones, and none at all */
+	int64_t pick_price;      /* the one at which pick() finds the best set */
 
-	uint32_t *most;  /* members, by item */
+	/* by item */
+	uint32_t *most;  /* members */
+	uint32_t *ends;  /* behind the last item of its spine */
 	uint32_t *where; /* its row, in the pool; NOT_KEPT */
+	uint32_t *rest;  /* of the scratch */
+
 	struct point *pool;
 	uint32_t room, top, kept_top; /* points */
 	uint32_t stride;              /* rows 0, stride, 2 stride, … are kept */
 	uint32_t options;             /* nodes: numbers of them in an item, in work->member_list with what they hold */
 	struct point *spare[2];       /* nodes: lists that are being merged */
 	uint64_t steps, steps_most;   /* of a row */
+#ifdef TRACE
+	uint64_t all;
+#endif
 };
 
 static uint64_t point_cost(const struct point *point)
@@ -69,32 +85,24 @@ static uint64_t point_cost(const struct point *point)
 	return (uint64_t)point->high << 32 | point->low;
 }
 
-static bool same_spine(const struct table *table, uint32_t i, uint32_t j)
-{
-	const uint32_t *list = table->work->scratch.list;
-	return item_spine(table->work, list[i]) == item_spine(table->work, list[j]);
-}
-
-static uint32_t spine_end(const struct table *table, uint32_t i)
-{
-	uint32_t end = i + 1;
-	while (end < table->count && same_spine(table, i, end))
-		end++;
-	return end;
-}
-
 static uint32_t pinned(const struct table *table, uint32_t i)
 {
-	return item_pin(table->work, table->work->scratch.list[i]);
+	return table->work->gang.pins == 0 ? 0 : item_pin(table->work, table->work->scratch.list[i]);
+}
+
+static bool adjacent(const struct table *table, uint32_t i) /* to the one before, under the same spine */
+{
+	return table->work->scratch.list[i] == table->work->scratch.list[i - 1] + 1;
 }
 
 /* The state that item i + 1 sees when item i leaves `state` behind; STATES: not allowed. */
 static enum state pass(const struct table *table, uint32_t i, enum state state)
 {
-	const uint32_t *list = table->work->scratch.list;
-	if (i + 1 == table->count || !same_spine(table, i, i + 1))
+	if (table->free && !table->chain)
+		return SPINE_UNUSED; /* it makes no difference */
+	if (table->ends[i] == i + 1)
 		return table->chain && state == SPINE_UNUSED ? STATES : SPINE_UNUSED;
-	if (state == RUN_OPEN && list[i + 1] != list[i] + 1)
+	if (state == RUN_OPEN && !adjacent(table, i + 1))
 		return RUN_ENDED;
 	return state;
 }
@@ -115,62 +123,79 @@ static uint64_t use_cost(const struct table *table, enum state state)
 	if (table->free)
 		return 0;
 	return LEAF + (state == SPINE_UNUSED && !table->chain ? SPINE : 0) +
-	       (state != RUN_OPEN && !table->chain ? RUN : 0);
+	       (state != RUN_OPEN && !table->chain && !table->any_runs ? RUN : 0);
 }
 
-/* ---- prices: how few leaves could do, and what each item may be worth ------------------------------------------------ */
+/* ---- prices: how few leaves and runs could do, and what each item may be worth -------------------------------------- */
 
-struct window { /* a run of items, in use */
-	uint32_t lo, hi;
-	int64_t worth;
+#define WORTHLESS (INT64_MIN / 4)
+
+/* The sets of a spine's items so far that are worth most after prices for leaves and runs, by the state that they leave
+ * behind. */
+struct sweep {
+	int64_t worth[STATES];
 };
 
-/* Items [first, end) of a spine: the run that is worth most, at so much for a leaf, with every pinned one in it; of equal
- * ones a longer one. */
-static struct window best_window(const struct table *table, uint32_t first, uint32_t end, int64_t price)
+static int64_t max_i64(int64_t a, int64_t b)
 {
-	const uint32_t *list = table->work->scratch.list;
-	struct window best = {.worth = INT64_MIN};
-	uint32_t pins = 0, lo = first, seen = 0;
-	for (uint32_t i = first; table->work->gang.pins > 0 && i < end; i++)
-		pins += pinned(table, i) > 0;
-	int64_t worth = 0;
-	for (uint32_t i = first; i < end; i++) {
-		if (i > lo && (list[i] != list[i - 1] + 1 || (worth < 0 && seen == 0))) {
-			lo = i;
-			worth = 0;
-			seen = 0;
+	return a > b ? a : b;
+}
+
+static struct sweep sweep_begin(void)
+{
+	return (struct sweep){.worth = {0, WORTHLESS, WORTHLESS}};
+}
+
+/* One item more; `first` of its spine. Pinned: it must be in. */
+static inline struct sweep sweep_on(const struct table *table, const struct prices *prices, uint32_t i, bool first,
+				    struct sweep sweep)
+{
+	bool pin = pinned(table, i) > 0;
+	int64_t item = (int64_t)table->most[i] - prices->leaf;
+	int64_t ended = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]), begun = sweep.worth[SPINE_UNUSED];
+	if (!table->chain)
+		begun = max_i64(begun, ended) - prices->run;
+	if (!first && adjacent(table, i))
+		begun = max_i64(begun, sweep.worth[RUN_OPEN]);
+	return (struct sweep){.worth = {pin ? WORTHLESS : sweep.worth[SPINE_UNUSED], pin ? WORTHLESS : ended,
+					begun + item}};
+}
+
+/* The set of a spine's items [first, end) that is worth most: one item at least, every pinned one. Forced: it must be in
+ * use. */
+static int64_t spine_worth(const struct table *table, const struct prices *prices, uint32_t first, uint32_t end,
+			   bool *forced)
+{
+	struct sweep sweep = sweep_begin();
+	for (uint32_t i = first; i < end; i++)
+		sweep = sweep_on(table, prices, i, i == first, sweep);
+	*forced = table->chain || sweep.worth[SPINE_UNUSED] < 0;
+	return max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
+}
+
+/* Most that the items before each one can be worth, and with them the state in which it is met. */
+static void set_worths(const struct table *table, struct prices *prices)
+{
+	int64_t before = 0;
+	for (uint32_t i = 0, end; i < table->count; i = end) {
+		struct sweep sweep = sweep_begin();
+		end = table->ends[i];
+		for (uint32_t j = i; j < end; j++) {
+			if (j > i && !adjacent(table, j)) /* pass() */
+				sweep.worth[RUN_ENDED] = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
+			for (uint32_t state = 0; state < STATES; state++) {
+				int64_t worth = sweep.worth[state] + before;
+				worth -= state == SPINE_UNUSED ? 0 : prices->spine;
+				prices->worth[state][j] = (int32_t)max_i64(worth, INT32_MIN);
+			}
+			sweep = sweep_on(table, prices, j, j == i, sweep);
 		}
-		worth += (int64_t)table->most[i] - price;
-		seen += pins > 0 && pinned(table, i) > 0;
-		if (seen == pins && worth >= best.worth)
-			best = (struct window){lo, i + 1, worth};
+		int64_t used = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]) - prices->spine;
+		before += max_i64(used, table->chain ? WORTHLESS : sweep.worth[SPINE_UNUSED]);
 	}
-	return best;
+	prices->least = (int64_t)table->work->gang.missing - prices->leaf * table->leaves -
+			prices->spine * table->spines - prices->run * table->runs;
 }
-
-/* The set of a spine's items [first, end) that is worth most: one item at least, every pinned one. */
-static int64_t spine_worth(const struct table *table, uint32_t first, uint32_t end, int64_t price, bool *forced)
-{
-	if (table->chain) {
-		*forced = true;
-		return best_window(table, first, end, price).worth;
-	}
-	int64_t worth = 0, best = INT64_MIN;
-	bool any = false;
-	*forced = false;
-	for (uint32_t i = first; i < end; i++) {
-		int64_t item = (int64_t)table->most[i] - price;
-		bool pin = table->work->gang.pins > 0 && pinned(table, i) > 0;
-		*forced |= pin;
-		any |= pin || item > 0;
-		worth += pin || item > 0 ? item : 0;
-		best = item > best ? item : best;
-	}
-	return any ? worth : best;
-}
-
-#define KEY_ZERO (UINT64_MAX / 2)
 
 struct priced {
 	int64_t sum;  /* of the spines that are worth most, as many as will do, and of every one that must be in use */
@@ -178,50 +203,79 @@ struct priced {
 	int64_t next; /* and the best of those left out; INT64_MIN: there are none */
 };
 
-/* The keys of a sort stand where worths will be. */
-static uint64_t *keys_of(const struct table *table)
+/* Keys stand where worths will be. */
+static int64_t *keys_of(const struct table *table)
 {
-	return (uint64_t *)(void *)table->worth_unused;
+	return (int64_t *)(void *)table->rest;
 }
 
-static struct priced price_spines(const struct table *table, int64_t price)
+/* The largest `wanted` of them: their sum, the least of them, and the largest of the others. */
+static void take_largest(const int64_t *keys, uint32_t count, uint32_t wanted, struct priced *priced)
+{
+	int64_t low = INT64_MAX, high = INT64_MIN, more = 0;
+	uint32_t above = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		low = keys[i] < low ? keys[i] : low;
+		high = keys[i] > high ? keys[i] : high;
+	}
+	while (low < high && wanted > 0) { /* as many as are wanted are not under `low` */
+		int64_t middle = high - (high - low) / 2;
+		uint32_t over = 0;
+		for (uint32_t i = 0; i < count; i++)
+			over += keys[i] >= middle;
+		if (over >= wanted)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		bool over = wanted > 0 && keys[i] > low;
+		above += over;
+		more += over ? keys[i] : 0;
+		if (!over && (wanted == 0 || keys[i] < low))
+			priced->next = max_i64(priced->next, keys[i]);
+	}
+	if (wanted == 0)
+		return;
+	uint32_t equal = 0;
+	for (uint32_t i = 0; i < count; i++)
+		equal += keys[i] == low;
+	priced->sum += more + (wanted - above) * low;
+	priced->last = low;
+	if (above + equal > wanted)
+		priced->next = low;
+}
+
+static struct priced price_spines(const struct table *table, const struct prices *prices)
 {
 	struct priced priced = {.sum = 0, .last = INT64_MAX, .next = INT64_MIN};
-	uint64_t *keys = keys_of(table);
+	int64_t *keys = keys_of(table);
 	uint32_t others = 0, wanted = table->spines;
-	for (uint32_t i = 0, end; i < table->count; i = end) {
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
 		bool forced;
-		end = spine_end(table, i);
-		int64_t worth = spine_worth(table, i, end, price, &forced);
+		int64_t worth = spine_worth(table, prices, i, table->ends[i], &forced);
 		if (forced) {
 			priced.sum += worth;
 			wanted -= !table->chain;
 		} else {
-			keys[others++] = KEY_ZERO - (uint64_t)worth;
+			keys[others++] = worth;
 		}
 	}
-	if (table->chain)
-		return priced;
-	sort_u64(keys, others);
-	assert(wanted <= others);
-	for (uint32_t i = 0; i < wanted; i++)
-		priced.sum += (int64_t)(KEY_ZERO - keys[i]);
-	if (wanted > 0)
-		priced.last = (int64_t)(KEY_ZERO - keys[wanted - 1]);
-	if (wanted < others)
-		priced.next = (int64_t)(KEY_ZERO - keys[wanted]);
+	assert(table->chain || wanted <= others);
+	if (!table->chain)
+		take_largest(keys, others, wanted, &priced);
 	return priced;
 }
 
 /* Fewest spines: those that must be in use, and the largest. */
 static uint32_t fewest_spines(const struct table *table)
 {
-	uint64_t *keys = keys_of(table), held = 0;
+	const struct prices none = {.leaf = 0};
+	uint64_t *keys = (uint64_t *)(void *)keys_of(table), held = 0;
 	uint32_t others = 0, needed = 0;
-	for (uint32_t i = 0, end; i < table->count; i = end) {
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
 		bool forced;
-		end = spine_end(table, i);
-		uint64_t members = (uint64_t)spine_worth(table, i, end, 0, &forced);
+		uint64_t members = (uint64_t)spine_worth(table, &none, i, table->ends[i], &forced);
 		needed += forced;
 		held += forced ? members : 0;
 		if (!forced)
@@ -235,17 +289,23 @@ static uint32_t fewest_spines(const struct table *table)
 	return needed;
 }
 
-/* The price of a leaf at which most leaves are seen to be needed: what the spines are worth, and the rest by leaves. With
- * a higher or lower one it is fewer. */
-static int64_t best_price(const struct table *table)
+static uint32_t largest_item(const struct table *table)
 {
-	int64_t low = 1, high = 1, missing = table->work->gang.missing;
+	uint32_t largest = 1;
 	for (uint32_t i = 0; i < table->count; i++)
-		high = table->most[i] > high ? table->most[i] : high;
+		largest = max_u32(largest, table->most[i]);
+	return largest;
+}
+
+/* The price of a leaf at which most leaves are seen to be needed: for what is missing beyond what spines are worth. With
+ * a higher or lower one it is fewer. */
+static int64_t best_leaf_price(const struct table *table)
+{
+	int64_t low = 1, high = largest_item(table), missing = table->work->gang.missing;
 	while (low < high) {
 		int64_t middle = low + (high - low) / 2;
-		int64_t here = missing - price_spines(table, middle).sum;
-		int64_t above = missing - price_spines(table, middle + 1).sum;
+		int64_t here = missing - price_spines(table, &(struct prices){.leaf = middle}).sum;
+		int64_t above = missing - price_spines(table, &(struct prices){.leaf = middle + 1}).sum;
 		if (above * middle > here * (middle + 1))
 			low = middle + 1;
 		else
@@ -254,18 +314,121 @@ static int64_t best_price(const struct table *table)
 	return low;
 }
 
+/* Anything between the last spine that will do and the next is a price that tells them apart. */
+static int64_t spine_price(const struct table *table, const struct priced *priced)
+{
+	if (table->chain || priced->last == INT64_MAX)
+		return 0;
+	return priced->next == INT64_MIN ? priced->last : priced->last - (priced->last - priced->next) / 2;
+}
+
+/* Fewest runs that could do with that many spines and leaves, at these prices: what is missing beyond what leaves and
+ * spines are worth, by runs. As a fraction of the price for one. */
+static int64_t runs_short(const struct table *table, const struct prices *prices)
+{
+	return (int64_t)table->work->gang.missing - prices->leaf * table->leaves - price_spines(table, prices).sum;
+}
+
+struct search { /* for prices */
+	struct prices best;
+	int64_t lack; /* of members; runs make up for it */
+	uint32_t tries;
+};
+
+static bool try_prices(const struct table *table, struct search *search, int64_t leaf, int64_t run)
+{
+	struct prices prices = {.leaf = leaf, .run = run};
+	if (leaf < 0 || run < 1 || search->tries == PRICE_TRIES)
+		return false;
+	search->tries++;
+	int64_t lack = runs_short(table, &prices);
+	if (search->best.run != 0 && lack * search->best.run <= search->lack * run)
+		return false;
+	search->best = prices;
+	search->lack = lack;
+	return true;
+}
+
+/* Prices for a leaf and a run at which most runs are seen to be needed, or nearly: wherever the search ends, it is a
+ * bound. */
+static void price_runs(struct table *table)
+{
+	struct search search = {.lack = 0};
+	int64_t leaf = table->prices[0].leaf, largest = largest_item(table);
+	for (int64_t run = 1; run <= largest; run *= 2)
+		try_prices(table, &search, leaf, run);
+	for (int64_t step = search.best.run > 1 ? search.best.run / 2 : 1; step > 0;) {
+		struct prices at = search.best;
+		if (!try_prices(table, &search, at.leaf - step, at.run) &&
+		    !try_prices(table, &search, at.leaf + step, at.run) &&
+		    !try_prices(table, &search, at.leaf, at.run - step) &&
+		    !try_prices(table, &search, at.leaf, at.run + step) &&
+		    !try_prices(table, &search, at.leaf - step, at.run + step) &&
+		    !try_prices(table, &search, at.leaf + step, at.run - step))
+			step /= 2;
+	}
+	int64_t runs = search.lack <= 0 ? 0 : (search.lack + search.best.run - 1) / search.best.run;
+	table->runs = max_u32((uint32_t)runs, table->spines);
+	struct priced priced = price_spines(table, &search.best);
+	table->prices[0].leaf = search.best.leaf;
+	table->prices[0].run = search.best.run;
+	table->prices[0].spine = spine_price(table, &priced);
+}
+
 /* ---- a set that is good, and found at once --------------------------------------------------------------------------- */
+
+struct window { /* a run of items, in use */
+	uint32_t lo, hi;
+	int64_t worth;
+};
+
+/* The run of a spine's items [first, end) that is worth most, with every pinned one in it. */
+static struct window best_window(const struct table *table, uint32_t first, uint32_t end, int64_t price)
+{
+	struct window best = {.worth = INT64_MIN};
+	uint32_t pins = 0, lo = first, seen = 0;
+	for (uint32_t i = first; i < end; i++)
+		pins += pinned(table, i) > 0;
+	int64_t worth = 0;
+	for (uint32_t i = first; i < end; i++) {
+		if (i > lo && (!adjacent(table, i) || (worth < 0 && seen == 0))) {
+			lo = i;
+			worth = 0;
+			seen = 0;
+		}
+		worth += (int64_t)table->most[i] - price;
+		seen += pinned(table, i) > 0;
+		if (seen == pins && worth >= best.worth)
+			best = (struct window){lo, i + 1, worth};
+	}
+	return best;
+}
+
+/* Leaves at the ends of a spine's run [lo, hi) that can be spared. */
+static void trim(struct table *table, uint32_t lo, uint32_t hi, uint64_t *held, uint32_t *leaves)
+{
+	while (hi - lo > 1) {
+		bool low = pinned(table, lo) == 0, high = pinned(table, hi - 1) == 0;
+		bool lower = low && (!high || table->most[lo] < table->most[hi - 1]);
+		uint32_t i = lower ? lo : hi - 1;
+		if ((!low && !high) || *held - table->most[i] < table->work->gang.missing)
+			return;
+		*held -= table->most[i];
+		*leaves -= 1;
+		table->where[i] = 0;
+		lo += lower;
+		hi -= !lower;
+	}
+}
 
 static uint32_t pick_chain(struct table *table, int64_t price)
 {
 	uint64_t held = 0;
 	uint32_t leaves = 0;
 	memset(table->where, 0, table->count * sizeof *table->where);
-	for (uint32_t i = 0, end; i < table->count; i = end) {
-		end = spine_end(table, i);
-		struct window window = best_window(table, i, end, price);
-		if (window.worth == INT64_MIN)
-			return UINT32_MAX;
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
+		struct window window = best_window(table, i, table->ends[i], price);
+		assert(window.worth != INT64_MIN);
 		for (uint32_t j = window.lo; j < window.hi; j++) {
 			table->where[j] = 1;
 			held += table->most[j];
@@ -274,56 +437,41 @@ static uint32_t pick_chain(struct table *table, int64_t price)
 	}
 	if (held < table->work->gang.missing)
 		return UINT32_MAX;
-	for (uint32_t i = 0, end; i < table->count; i = end) { /* what can be spared at the ends of runs */
-		end = spine_end(table, i);
-		uint32_t lo = i, hi = end;
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
+		uint32_t lo = i, hi = table->ends[i];
 		while (table->where[lo] == 0)
 			lo++;
 		while (table->where[hi - 1] == 0)
 			hi--;
-		while (hi - lo > 1) {
-			uint32_t spare = pinned(table, hi - 1) > 0    ? lo
-					 : pinned(table, lo) > 0      ? hi - 1
-					 : table->most[lo] < table->most[hi - 1] ? lo
-									      : hi - 1;
-			if (pinned(table, spare) > 0 || held - table->most[spare] < table->work->gang.missing)
-				break;
-			held -= table->most[spare];
-			leaves--;
-			table->where[spare] = 0;
-			lo += spare == lo;
-			hi -= spare == hi - 1;
-		}
+		trim(table, lo, hi, &held, &leaves);
 	}
 	return leaves;
 }
 
-/* Spines by what they are worth at this price, their largest leaves: where[i] = 1. How many leaves; UINT32_MAX: they do
- * not hold what is missing. */
+/* Spines by what they are worth at this price of a leaf, and their largest leaves: where[i] = 1. How many leaves;
+ * UINT32_MAX: they do not hold what is missing. */
 static uint32_t pick(struct table *table, int64_t price)
 {
 	if (table->chain)
 		return pick_chain(table, price);
-	struct priced priced = price_spines(table, price);
-	uint64_t *keys = keys_of(table), held = 0;
+	const struct prices prices = {.leaf = price};
+	struct priced priced = price_spines(table, &prices);
+	uint64_t *keys = (uint64_t *)(void *)keys_of(table), held = 0;
 	uint32_t wanted = table->spines, leaves = 0, others = 0;
-	for (uint32_t i = 0, end; i < table->count; i = end) { /* better than the last, and then the first of its equals */
-		bool forced;
-		end = spine_end(table, i);
-		wanted -= spine_worth(table, i, end, price, &forced) > priced.last || forced;
-	}
-	for (uint32_t i = 0, end; i < table->count; i = end) {
-		bool forced;
-		end = spine_end(table, i);
-		int64_t worth = spine_worth(table, i, end, price, &forced);
+	bool forced;
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) /* those better than the last, then the first of its equals */
+		wanted -= spine_worth(table, &prices, i, table->ends[i], &forced) > priced.last || forced;
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
+		int64_t worth = spine_worth(table, &prices, i, table->ends[i], &forced);
 		bool equal = !forced && worth == priced.last && wanted > 0;
-		wanted -= equal;
 		bool chosen = forced || equal || worth > priced.last;
-		for (uint32_t j = i; j < end; j++) {
-			table->where[j] = chosen && pinned(table, j) > 0;
-			held += table->where[j] ? table->most[j] : 0;
-			leaves += table->where[j];
-			if (chosen && table->where[j] == 0)
+		wanted -= equal;
+		for (uint32_t j = i; j < table->ends[i]; j++) {
+			bool pin = pinned(table, j) > 0;
+			table->where[j] = pin;
+			held += pin ? table->most[j] : 0;
+			leaves += pin;
+			if (chosen && !pin)
 				keys[others++] = (uint64_t)(UINT32_MAX - table->most[j]) << 32 | j;
 		}
 	}
@@ -366,51 +514,34 @@ static void see_picked(struct table *table)
 
 /* ---- what will do ------------------------------------------------------------------------------------------------------ */
 
-/* Most that the items before each one can be worth. */
-static void set_worths(struct table *table)
+/* By item: where its spine ends. */
+static void find_ends(struct table *table)
 {
 	const uint32_t *list = table->work->scratch.list;
-	int64_t before = 0;
-	for (uint32_t i = 0, end; i < table->count; i = end) {
-		bool forced, any = false;
-		int64_t sum = 0, run = 0, best = INT32_MIN / 2;
-		end = spine_end(table, i);
-		for (uint32_t j = i; j < end; j++) {
-			int64_t worth = (int64_t)table->most[j] - table->leaf_price, used = any ? sum : best;
-			bool pin = table->work->gang.pins > 0 && pinned(table, j) > 0;
-			table->worth_unused[j] = (int32_t)before;
-			table->worth_used[j] = (int32_t)(before - table->spine_price + used);
-			if (table->chain) {
-				run = (run < 0 || (j > i && list[j] != list[j - 1] + 1) ? 0 : run) + worth;
-				best = run > best ? run : best;
-				continue;
-			}
-			any |= pin || worth > 0;
-			sum += pin || worth > 0 ? worth : 0;
-			best = worth > best ? worth : best;
-		}
-		int64_t worth = spine_worth(table, i, end, table->leaf_price, &forced) - table->spine_price;
-		before += forced || worth > 0 ? worth : 0;
+	for (uint32_t i = table->count; i-- > 0;) {
+		bool last = i + 1 == table->count ||
+			    item_spine(table->work, list[i]) != item_spine(table->work, list[i + 1]);
+		table->ends[i] = last ? i + 1 : table->ends[i + 1];
 	}
 }
 
-/* Leaves out spines, and leaves of them, that lead nowhere; `spare` is what a set may lose against the best. A run of a
- * chain may have to cross a poor leaf. */
+/* Leaves out spines, and leaves of them, that lead nowhere; `spare` is what a set may lose against the best. */
 static void drop_items(struct table *table, int64_t spare, bool only_forced)
 {
 	struct place_work *work = table->work;
+	const struct prices *prices = &table->prices[0];
 	uint32_t kept = 0;
-	for (uint32_t i = 0, end; i < table->count && !table->chain; i = end) {
+	for (uint32_t i = 0, end; i < table->count; i = end) {
 		bool forced;
 		uint32_t largest = 0;
-		end = spine_end(table, i);
-		int64_t lost = table->spine_price - spine_worth(table, i, end, table->leaf_price, &forced);
+		end = table->ends[i];
+		int64_t lost = prices->spine - spine_worth(table, prices, i, end, &forced);
 		lost = forced || lost < 0 ? 0 : lost;
 		if (only_forced && !forced)
 			continue;
 		for (uint32_t j = i; j < end; j++)
 			largest = max_u32(largest, table->most[j]);
-		int64_t usual = largest < table->leaf_price ? (int64_t)largest : table->leaf_price;
+		int64_t usual = largest < prices->leaf ? (int64_t)largest : prices->leaf;
 		for (uint32_t j = i; j < end; j++) {
 			int64_t less = usual > table->most[j] ? usual - table->most[j] : 0;
 			if (pinned(table, j) == 0 && lost + less > spare)
@@ -419,38 +550,22 @@ static void drop_items(struct table *table, int64_t spare, bool only_forced)
 			table->most[kept++] = table->most[j];
 		}
 	}
-	table->count = table->chain ? table->count : kept;
+	table->count = kept;
+	find_ends(table);
 }
 
-static void set_least_worth(struct table *table)
+/* What stands behind the numbers by item: worths, and the points of rows. False: there is no room. */
+static bool lay_out_rows(struct table *table)
 {
-	table->least_worth = (int64_t)table->work->gang.missing - table->leaf_price * table->leaves -
-			     table->spine_price * table->spines;
-}
-
-/* Bounds from above, and prices. False: more than `leaves` are needed. */
-static bool set_bounds(struct table *table, uint32_t leaves)
-{
-	int64_t missing = table->work->gang.missing;
-	table->spines = table->chain ? 0 : fewest_spines(table);
-	table->leaf_price = best_price(table);
-	struct priced priced = price_spines(table, table->leaf_price);
-	uint32_t picked = pick(table, table->leaf_price), plain = pick(table, 0);
-	table->pick_price = picked <= plain ? table->leaf_price : 0;
-	table->leaves = min_u32(min_u32(picked, plain), leaves);
-	int64_t spare = priced.sum + table->leaf_price * table->leaves - missing;
-	if (spare < 0)
+	uint32_t *words = table->rest;
+	uint64_t bytes = (uint64_t)(table->work->scratch.end - (uint8_t *)words);
+	uint64_t worths = 2ull * STATES * table->count * sizeof *words;
+	if (bytes < worths + 2 * STATES * sizeof *table->pool)
 		return false;
-	bool only_forced = priced.last == INT64_MAX;
-	table->spine_price = 0;
-	if (!only_forced) /* anything between the two */
-		table->spine_price = priced.next == INT64_MIN ? priced.last
-							      : priced.last - (priced.last - priced.next) / 2;
-	table->runs = RUNS_MASK;
-	table->highest = table->spines * SPINE + (table->leaves + 1) * LEAF - 1;
-	set_least_worth(table);
-	drop_items(table, spare, only_forced);
-	set_worths(table);
+	for (uint32_t i = 0; i < 2 * STATES; i++, words += table->count)
+		table->prices[i / STATES].worth[i % STATES] = (int32_t *)words;
+	table->pool = (struct point *)words;
+	table->room = (uint32_t)((bytes - worths) / sizeof *table->pool);
 	return true;
 }
 
@@ -462,19 +577,19 @@ static uint32_t row_points(const struct point *row)
 }
 
 /* Can a set with this point in it still do? */
-static bool leads_on(const struct table *table, uint32_t i, enum state state, uint32_t high, uint32_t low,
-		     uint32_t members)
+static inline bool leads_on(const struct table *table, uint32_t i, enum state state, const struct point *point)
 {
-	uint32_t spines = high >> 16, leaves = high & UINT16_MAX;
-	if (table->free)
+	int64_t spines = point->high >> 16, leaves = point->high & UINT16_MAX, runs = point->low >> 16;
+	if (table->free || point->members >= table->work->gang.missing)
 		return true;
-	if (!table->chain && (low >> 16) + (table->spines - spines) > table->runs)
-		return false;
-	if (members >= table->work->gang.missing)
-		return true;
-	int64_t before = state == SPINE_UNUSED ? table->worth_unused[i] : table->worth_used[i];
-	return (int64_t)members - table->leaf_price * leaves - table->spine_price * spines + before >=
-	       table->least_worth;
+	for (uint32_t k = 0; k < 2; k++) {
+		const struct prices *prices = &table->prices[k];
+		if ((int64_t)point->members - prices->leaf * leaves - prices->spine * spines - prices->run * runs +
+			    prices->worth[state][i] <
+		    prices->least)
+			return false;
+	}
+	return true;
 }
 
 struct list {
@@ -515,7 +630,7 @@ static uint32_t merge(const struct table *table, uint32_t i, enum state state, s
 		most = point.members;
 		while (count > 0 && point_cost(&out[count - 1]) == a)
 			count--;
-		if (leads_on(table, i, state, point.high, point.low, point.members))
+		if (leads_on(table, i, state, &point))
 			out[count++] = point;
 	}
 	return count;
@@ -524,12 +639,9 @@ static uint32_t merge(const struct table *table, uint32_t i, enum state state, s
 /* Can item i be met in this state? */
 static bool state_occurs(const struct table *table, uint32_t i, enum state state)
 {
-	const uint32_t *list = table->work->scratch.list;
 	if (state == SPINE_UNUSED)
 		return true;
-	if (i == 0 || !same_spine(table, i - 1, i))
-		return false;
-	return state == RUN_ENDED || list[i] == list[i - 1] + 1;
+	return i > 0 && table->ends[i - 1] != i && (state == RUN_ENDED || adjacent(table, i));
 }
 
 static uint32_t item_nodes(const struct table *table, uint32_t i)
@@ -624,8 +736,6 @@ static void thin(struct table *table, uint32_t last)
 static bool compute_rows(struct table *table)
 {
 	struct point *pool = table->pool;
-	if (table->room < 2 * STATES)
-		return false;
 	for (uint32_t i = 0; i < table->count; i++)
 		table->where[i] = NOT_KEPT;
 	for (uint32_t state = 0; state < STATES; state++) { /* behind the last item nothing may be left over */
@@ -646,6 +756,9 @@ static bool compute_rows(struct table *table)
 			return false;
 		table->steps_most = table->work->budget.left / 2 + 1;
 		compute_row(table, i, pool + table->where[i + 1], pool + table->top);
+#ifdef TRACE
+		table->all += table->steps;
+#endif
 		if (!budget_take(&table->work->budget, 2 * table->steps))
 			return false;
 		if (table->where[i + 1] != 0 && (i + 1) % table->stride != 0 && table->stride > 1) {
@@ -860,41 +973,96 @@ static void walk_on(struct walk *walk)
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
-/* What stands in the scratch: the list and four numbers by item, and points. */
-static void lay_out(struct table *table)
+/* The numbers by item, behind the list. */
+static void lay_out_items(struct table *table)
 {
 	uint32_t *words = table->work->scratch.list + table->count, count = table->count;
 	table->most = words;
-	table->where = words + count; /* and one behind the last item */
-	uint32_t *worths = words + 2 * count + 1;
-	worths += (uintptr_t)worths % sizeof(uint64_t) != 0; /* keys_of() */
-	table->worth_unused = (int32_t *)worths;
-	table->worth_used = table->worth_unused + count;
-	table->pool = (struct point *)(worths + 2 * count);
-	assert((uint8_t *)table->pool <= table->work->scratch.end);
-	table->room = (uint32_t)((uint64_t)(table->work->scratch.end - (uint8_t *)table->pool) / sizeof *table->pool);
+	table->ends = words + count;
+	table->where = words + 2 * count; /* and one behind the last item */
+	words += 3 * count + 1;
+	table->rest = words + ((uintptr_t)words % sizeof(uint64_t) != 0); /* keys_of() */
+	assert((uint8_t *)(table->rest + 2 * count) <= table->work->scratch.end);
+	for (uint32_t i = 0; i < count; i++)
+		table->most[i] = min_u32(item_most(table->work, table->work->scratch.list[i]), table->work->gang.missing);
+	find_ends(table);
 }
 
-/* The least cost of all members; UINT64_MAX: none will do. False: the budget has ended first. */
+#ifdef TRACE
+static int64_t TRACE_gap(struct table *t){struct priced p; int64_t r; p=price_spines(t,&t->prices[0]); r=p.sum+t->prices[0].leaf*t->leaves+t->prices[0].run*t->runs-t->work->gang.missing; set_worths(t,&t->prices[0]);set_worths(t,&t->prices[1]); return r;}
+#endif
+/* The least cost of all members; UINT64_MAX: none within `highest`. False: the budget has ended first. */
 static bool least_cost(struct table *table, uint64_t *cost)
 {
+	for (uint32_t k = 0; k < 2 && !table->free; k++)
+		set_worths(table, &table->prices[k]);
 	if (!compute_rows(table))
 		return false;
 	const struct point *row = table->pool + table->where[0];
 	struct list list = list_of(row, SPINE_UNUSED);
+#ifdef TRACE
+	fprintf(stderr, "K %u L %u R %u items %u any_runs %d nodes %d prices %ld %ld %ld gap %ld steps %lu stride %u found %d\n", table->spines, table->leaves, table->runs, table->count, table->any_runs, table->nodes, (long)table->prices[0].leaf, (long)table->prices[0].spine, (long)table->prices[0].run, (long)(table->free?0:TRACE_gap(table)), (unsigned long)table->all, table->stride, list.at < list.end && list.end[-1].members >= table->work->gang.missing);
+#endif
 	bool found = list.at < list.end && list.end[-1].members >= table->work->gang.missing &&
 		     row[SPINE_UNUSED].members <= table->work->gang.missing;
 	*cost = found ? point_cost(list.end - 1) : UINT64_MAX;
 	return true;
 }
 
-/* Spines, leaves and runs first: that leaves few sets among which nodes are to be counted. */
-static bool solve(struct table *table, uint64_t *cost)
+static uint32_t leaves_of(uint64_t cost)
 {
-	if (!least_cost(table, cost))
+	return (uint32_t)(cost >> 32) & UINT16_MAX;
+}
+
+/* The fewest spines, then bounds for the fewest leaves. Between them a table without runs decides; it is short. */
+static bool solve_leaves(struct table *table, uint32_t most, uint64_t *cost)
+{
+	int64_t missing = table->work->gang.missing;
+	struct prices *prices = &table->prices[0];
+	*cost = UINT64_MAX;
+	table->spines = table->chain ? 0 : fewest_spines(table);
+	prices->leaf = best_leaf_price(table);
+	struct priced priced = price_spines(table, prices);
+	prices->spine = spine_price(table, &priced);
+	uint32_t picked = pick(table, prices->leaf), plain = pick(table, 0);
+	table->pick_price = picked <= plain ? prices->leaf : 0;
+	table->leaves = min_u32(min_u32(picked, plain), most);
+	int64_t lack = missing - priced.sum, spare = prices->leaf * table->leaves - lack;
+	if (spare < 0)
+		return true; /* more leaves than `most` */
+	if (!table->chain)
+		drop_items(table, spare, priced.last == INT64_MAX);
+	if (!lay_out_rows(table))
 		return false;
-	if (*cost == UINT64_MAX || table->free || !place_shares(table->work))
-		return true;
+	*cost = table->spines * SPINE + table->leaves * LEAF;
+	if (table->chain || spare < prices->leaf)
+		return true; /* one leaf fewer would not do */
+	table->any_runs = true;
+	table->highest = *cost;
+	bool solved = least_cost(table, cost);
+	table->any_runs = false;
+	table->leaves = leaves_of(*cost);
+	return solved;
+}
+
+/* The fewest runs: from a number that cannot be too high upwards. */
+static bool solve_runs(struct table *table, uint64_t *cost)
+{
+	uint64_t leaves = *cost;
+	price_runs(table);
+	for (uint32_t more = 1;; more *= 2) {
+		table->highest = leaves + table->runs * RUN;
+		if (!least_cost(table, cost))
+			return false;
+		if (*cost != UINT64_MAX || table->runs > table->leaves)
+			return true;
+		table->runs += more;
+	}
+}
+
+/* Nodes at last: few sets are left among which they are to be counted. */
+static bool solve_nodes(struct table *table, uint64_t *cost)
+{
 	uint32_t lists = table->work->gang.missing + 1;
 	if (table->room < 4 * (uint64_t)lists)
 		return false;
@@ -903,10 +1071,26 @@ static bool solve(struct table *table, uint64_t *cost)
 	table->spare[1] = table->spare[0] + lists;
 	table->nodes = true;
 	table->highest = *cost + RUN - 1;
-	table->leaves = (uint32_t)(*cost >> 32) & UINT16_MAX;
+	table->leaves = leaves_of(*cost);
 	table->runs = (uint32_t)*cost >> 16;
-	set_least_worth(table);
 	return least_cost(table, cost);
+}
+
+/* The least cost; UINT64_MAX: it is over *most. False: the budget or the scratch did not suffice. */
+static bool solve(struct table *table, uint64_t most, uint64_t *cost)
+{
+	if (table->free) {
+		table->highest = UINT64_MAX - 1;
+		return lay_out_rows(table) && least_cost(table, cost);
+	}
+	if (!solve_leaves(table, most == UINT64_MAX ? UINT32_MAX : leaves_of(most), cost))
+		return false;
+	if (*cost == UINT64_MAX)
+		return true;
+	table->highest = *cost;
+	if (!(table->chain ? least_cost(table, cost) : solve_runs(table, cost)))
+		return false;
+	return *cost == UINT64_MAX || !place_shares(table->work) || solve_nodes(table, cost);
 }
 
 /* Without an exact answer: what was found before, or a set that is good. */
@@ -949,13 +1133,8 @@ void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, 
 		for (uint32_t i = table.count; i-- > 0;)
 			work->scratch.sum[i] = work->scratch.sum[i + 1] + item_most(work, work->scratch.list[i]);
 	} else {
-		lay_out(&table);
-		for (uint32_t i = 0; i < table.count; i++)
-			table.most[i] = min_u32(item_most(work, work->scratch.list[i]), work->gang.missing);
-		table.highest = UINT64_MAX - 1;
-		if (!free && !set_bounds(&table, *most == UINT64_MAX ? UINT32_MAX : (uint32_t)(*most >> 32) & UINT16_MAX))
-			return;
-		if (!solve(&table, &walk.cost)) {
+		lay_out_items(&table);
+		if (!solve(&table, *most, &walk.cost)) {
 			settle_for(&table);
 			return;
 		}
