@@ -20,19 +20,15 @@
  * the fewest spines and few leaves: the first answer is always found.
  */
 #include "core/place_work.h"
-#ifdef TRACE
-#include <stdio.h>
-#endif
 
 enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 
-#define SPINE     (1ull << 48)
-#define LEAF      (1ull << 32)
-#define RUN       (1ull << 16)
-#define RUNS_MASK 0xffffu
-#define NOT_KEPT  UINT32_MAX
-#define NO_WAY    (-1)
-#define PRICE_TRIES 40u
+#define SPINE      (1ull << 48)
+#define LEAF       (1ull << 32)
+#define RUN        (1ull << 16)
+#define RUNS_MASK  0xffffu
+#define NOT_KEPT   UINT32_MAX
+#define NO_WAY     (-1)
 #define STEPS_GAIN 16u /* of an item of a candidate */
 
 struct point {
@@ -44,7 +40,7 @@ struct point {
 
 struct prices { /* in members */
 	int64_t leaf, spine, run;
-	int64_t least; /* what a set that will do is worth at the least after them */
+	int64_t least;          /* what a set that will do is worth at the least after them */
 	int32_t *worth[STATES]; /* by item and state: most that the items before it can be worth */
 };
 
@@ -75,9 +71,6 @@ struct table {
 	uint32_t options;             /* nodes: numbers of them in an item, in work->member_list with what they hold */
 	struct point *spare[2];       /* nodes: lists that are being merged */
 	uint64_t steps, steps_most;   /* of a row */
-#ifdef TRACE
-	uint64_t all;
-#endif
 };
 
 static uint64_t point_cost(const struct point *point)
@@ -157,8 +150,8 @@ static inline struct sweep sweep_on(const struct table *table, const struct pric
 		begun = max_i64(begun, ended) - prices->run;
 	if (!first && adjacent(table, i))
 		begun = max_i64(begun, sweep.worth[RUN_OPEN]);
-	return (struct sweep){.worth = {pin ? WORTHLESS : sweep.worth[SPINE_UNUSED], pin ? WORTHLESS : ended,
-					begun + item}};
+	return (struct sweep){
+		.worth = {pin ? WORTHLESS : sweep.worth[SPINE_UNUSED], pin ? WORTHLESS : ended, begun + item}};
 }
 
 /* The set of a spine's items [first, end) that is worth most: one item at least, every pinned one. Forced: it must be in
@@ -322,57 +315,52 @@ static int64_t spine_price(const struct table *table, const struct priced *price
 	return priced->next == INT64_MIN ? priced->last : priced->last - (priced->last - priced->next) / 2;
 }
 
-/* Fewest runs that could do with that many spines and leaves, at these prices: what is missing beyond what leaves and
- * spines are worth, by runs. As a fraction of the price for one. */
-static int64_t runs_short(const struct table *table, const struct prices *prices)
+/* What the best set could be worth at most, within spines, leaves and runs, beyond what is missing. */
+static int64_t spare_at(const struct table *table, const struct prices *prices)
 {
-	return (int64_t)table->work->gang.missing - prices->leaf * table->leaves - price_spines(table, prices).sum;
+	return price_spines(table, prices).sum + prices->leaf * table->leaves + prices->run * table->runs -
+	       (int64_t)table->work->gang.missing;
 }
 
-struct search { /* for prices */
-	struct prices best;
-	int64_t lack; /* of members; runs make up for it */
-	uint32_t tries;
-};
-
-static bool try_prices(const struct table *table, struct search *search, int64_t leaf, int64_t run)
+/* Looks for prices that leave little to spare, step by step from those that there are; it has a single valley. */
+static int64_t improve_prices(struct table *table, int64_t step)
 {
-	struct prices prices = {.leaf = leaf, .run = run};
-	if (leaf < 0 || run < 1 || search->tries == PRICE_TRIES)
-		return false;
-	search->tries++;
-	int64_t lack = runs_short(table, &prices);
-	if (search->best.run != 0 && lack * search->best.run <= search->lack * run)
-		return false;
-	search->best = prices;
-	search->lack = lack;
-	return true;
+	struct prices *best = &table->prices[0];
+	int64_t spare = spare_at(table, best);
+	for (uint32_t turn = 0, still = 0; step > 0 && spare >= 0;) {
+		static const int ways[][2] = {{0, -1}, {0, 1}, {-1, 0}, {1, 0}, {-1, 1}, {1, -1}};
+		enum { WAYS = sizeof ways / sizeof ways[0] };
+		struct prices other = {.leaf = best->leaf + ways[turn][0] * step,
+				       .run = best->run + ways[turn][1] * step};
+		int64_t less = other.leaf < 0 || other.run < 0 ? spare : spare_at(table, &other);
+		if (less < spare) {
+			best->leaf = other.leaf;
+			best->run = other.run;
+			spare = less;
+			still = 0;
+			continue; /* once more this way */
+		}
+		turn = (turn + 1) % WAYS;
+		if (++still == WAYS) {
+			step /= 2;
+			still = 0;
+		}
+	}
+	return spare;
 }
 
-/* Prices for a leaf and a run at which most runs are seen to be needed, or nearly: wherever the search ends, it is a
- * bound. */
+/* Prices for a leaf and a run, and the fewest runs that they do not rule out. */
 static void price_runs(struct table *table)
 {
-	struct search search = {.lack = 0};
-	int64_t leaf = table->prices[0].leaf, largest = largest_item(table);
-	for (int64_t run = 1; run <= largest; run *= 2)
-		try_prices(table, &search, leaf, run);
-	for (int64_t step = search.best.run > 1 ? search.best.run / 2 : 1; step > 0;) {
-		struct prices at = search.best;
-		if (!try_prices(table, &search, at.leaf - step, at.run) &&
-		    !try_prices(table, &search, at.leaf + step, at.run) &&
-		    !try_prices(table, &search, at.leaf, at.run - step) &&
-		    !try_prices(table, &search, at.leaf, at.run + step) &&
-		    !try_prices(table, &search, at.leaf - step, at.run + step) &&
-		    !try_prices(table, &search, at.leaf + step, at.run - step))
-			step /= 2;
+	struct prices *prices = &table->prices[0];
+	for (;;) {
+		int64_t spare = improve_prices(table, max_i64(prices->leaf / 16, 1));
+		if (spare >= 0)
+			break;
+		table->runs += prices->run == 0 ? 1 : (uint32_t)((-spare + prices->run - 1) / prices->run);
 	}
-	int64_t runs = search.lack <= 0 ? 0 : (search.lack + search.best.run - 1) / search.best.run;
-	table->runs = max_u32((uint32_t)runs, table->spines);
-	struct priced priced = price_spines(table, &search.best);
-	table->prices[0].leaf = search.best.leaf;
-	table->prices[0].run = search.best.run;
-	table->prices[0].spine = spine_price(table, &priced);
+	struct priced priced = price_spines(table, prices);
+	prices->spine = spine_price(table, &priced);
 }
 
 /* ---- a set that is good, and found at once --------------------------------------------------------------------------- */
@@ -459,7 +447,8 @@ static uint32_t pick(struct table *table, int64_t price)
 	uint64_t *keys = (uint64_t *)(void *)keys_of(table), held = 0;
 	uint32_t wanted = table->spines, leaves = 0, others = 0;
 	bool forced;
-	for (uint32_t i = 0; i < table->count; i = table->ends[i]) /* those better than the last, then the first of its equals */
+	for (uint32_t i = 0; i < table->count;
+	     i = table->ends[i]) /* those better than the last, then the first of its equals */
 		wanted -= spine_worth(table, &prices, i, table->ends[i], &forced) > priced.last || forced;
 	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
 		int64_t worth = spine_worth(table, &prices, i, table->ends[i], &forced);
@@ -672,10 +661,11 @@ static uint32_t merge_nodes(struct table *table, uint32_t i, enum state state, s
 {
 	struct place_work *work = table->work;
 	uint32_t count = 0, turn = 0;
-	for (uint32_t nodes = pinned(table, i) == 0; nodes < table->options && table->steps < table->steps_most; nodes++) {
+	for (uint32_t nodes = pinned(table, i) == 0; nodes < table->options && table->steps < table->steps_most;
+	     nodes++) {
 		table->steps += (uint64_t)(with.end - with.at) + (uint64_t)(without.end - without.at);
-		count = merge(table, i, state, with, use_cost(table, state) + nodes,
-			      (uint32_t)work->member_list[nodes], without, table->spare[turn]);
+		count = merge(table, i, state, with, use_cost(table, state) + nodes, (uint32_t)work->member_list[nodes],
+			      without, table->spare[turn]);
 		without = (struct list){table->spare[turn], table->spare[turn] + count};
 		turn = 1 - turn;
 	}
@@ -756,9 +746,6 @@ static bool compute_rows(struct table *table)
 			return false;
 		table->steps_most = table->work->budget.left / 2 + 1;
 		compute_row(table, i, pool + table->where[i + 1], pool + table->top);
-#ifdef TRACE
-		table->all += table->steps;
-#endif
 		if (!budget_take(&table->work->budget, 2 * table->steps))
 			return false;
 		if (table->where[i + 1] != 0 && (i + 1) % table->stride != 0 && table->stride > 1) {
@@ -984,13 +971,11 @@ static void lay_out_items(struct table *table)
 	table->rest = words + ((uintptr_t)words % sizeof(uint64_t) != 0); /* keys_of() */
 	assert((uint8_t *)(table->rest + 2 * count) <= table->work->scratch.end);
 	for (uint32_t i = 0; i < count; i++)
-		table->most[i] = min_u32(item_most(table->work, table->work->scratch.list[i]), table->work->gang.missing);
+		table->most[i] =
+			min_u32(item_most(table->work, table->work->scratch.list[i]), table->work->gang.missing);
 	find_ends(table);
 }
 
-#ifdef TRACE
-static int64_t TRACE_gap(struct table *t){struct priced p; int64_t r; p=price_spines(t,&t->prices[0]); r=p.sum+t->prices[0].leaf*t->leaves+t->prices[0].run*t->runs-t->work->gang.missing; set_worths(t,&t->prices[0]);set_worths(t,&t->prices[1]); return r;}
-#endif
 /* The least cost of all members; UINT64_MAX: none within `highest`. False: the budget has ended first. */
 static bool least_cost(struct table *table, uint64_t *cost)
 {
@@ -1000,9 +985,6 @@ static bool least_cost(struct table *table, uint64_t *cost)
 		return false;
 	const struct point *row = table->pool + table->where[0];
 	struct list list = list_of(row, SPINE_UNUSED);
-#ifdef TRACE
-	fprintf(stderr, "K %u L %u R %u items %u any_runs %d nodes %d prices %ld %ld %ld gap %ld steps %lu stride %u found %d\n", table->spines, table->leaves, table->runs, table->count, table->any_runs, table->nodes, (long)table->prices[0].leaf, (long)table->prices[0].spine, (long)table->prices[0].run, (long)(table->free?0:TRACE_gap(table)), (unsigned long)table->all, table->stride, list.at < list.end && list.end[-1].members >= table->work->gang.missing);
-#endif
 	bool found = list.at < list.end && list.end[-1].members >= table->work->gang.missing &&
 		     row[SPINE_UNUSED].members <= table->work->gang.missing;
 	*cost = found ? point_cost(list.end - 1) : UINT64_MAX;
@@ -1049,14 +1031,13 @@ static bool solve_leaves(struct table *table, uint32_t most, uint64_t *cost)
 static bool solve_runs(struct table *table, uint64_t *cost)
 {
 	uint64_t leaves = *cost;
-	price_runs(table);
-	for (uint32_t more = 1;; more *= 2) {
+	for (table->runs = table->spines;; table->runs++) {
+		price_runs(table);
 		table->highest = leaves + table->runs * RUN;
 		if (!least_cost(table, cost))
 			return false;
-		if (*cost != UINT64_MAX || table->runs > table->leaves)
+		if (*cost != UINT64_MAX)
 			return true;
-		table->runs += more;
 	}
 }
 
