@@ -38,7 +38,9 @@ struct point {
 /* A row is STATES headers {where its points begin, from the first header; how many; fewest members that they can do with}
  * and then the points. */
 
-struct prices { /* in members */
+#define FINE 8 /* prices and worths are in eighths of a member */
+
+struct prices {
 	int64_t leaf, spine, run;
 	int64_t least;          /* what a set that will do is worth at the least after them */
 	int32_t *worth[STATES]; /* by item and state: most that the items before it can be worth */
@@ -64,6 +66,9 @@ struct table {
 	uint32_t *ends;  /* behind the last item of its spine */
 	uint32_t *where; /* its row, in the pool; NOT_KEPT */
 	uint32_t *rest;  /* of the scratch */
+
+	/* the items before those were dropped that lead nowhere with so many runs */
+	uint32_t *all, *all_most, all_count;
 
 	struct point *pool;
 	uint32_t room, top, kept_top; /* points */
@@ -139,19 +144,32 @@ static struct sweep sweep_begin(void)
 	return (struct sweep){.worth = {0, WORTHLESS, WORTHLESS}};
 }
 
-/* One item more; `first` of its spine. Pinned: it must be in. */
-static inline struct sweep sweep_on(const struct table *table, const struct prices *prices, uint32_t i, bool first,
-				    struct sweep sweep)
+/* One item more, beside the one before or not. Pinned: it must be in. */
+static inline struct sweep sweep_over(const struct table *table, const struct prices *prices, uint32_t i, bool beside,
+				      struct sweep sweep)
 {
 	bool pin = pinned(table, i) > 0;
-	int64_t item = (int64_t)table->most[i] - prices->leaf;
+	int64_t item = FINE * (int64_t)table->most[i] - prices->leaf;
 	int64_t ended = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]), begun = sweep.worth[SPINE_UNUSED];
 	if (!table->chain)
 		begun = max_i64(begun, ended) - prices->run;
-	if (!first && adjacent(table, i))
+	if (beside)
 		begun = max_i64(begun, sweep.worth[RUN_OPEN]);
 	return (struct sweep){
 		.worth = {pin ? WORTHLESS : sweep.worth[SPINE_UNUSED], pin ? WORTHLESS : ended, begun + item}};
+}
+
+static inline struct sweep sweep_on(const struct table *table, const struct prices *prices, uint32_t i, bool first,
+				    struct sweep sweep)
+{
+	return sweep_over(table, prices, i, !first && adjacent(table, i), sweep);
+}
+
+/* The same from the last item to the first. */
+static inline struct sweep sweep_back(const struct table *table, const struct prices *prices, uint32_t i, bool last,
+				      struct sweep sweep)
+{
+	return sweep_over(table, prices, i, !last && adjacent(table, i + 1), sweep);
 }
 
 /* The set of a spine's items [first, end) that is worth most: one item at least, every pinned one. Forced: it must be in
@@ -186,7 +204,7 @@ static void set_worths(const struct table *table, struct prices *prices)
 		int64_t used = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]) - prices->spine;
 		before += max_i64(used, table->chain ? WORTHLESS : sweep.worth[SPINE_UNUSED]);
 	}
-	prices->least = (int64_t)table->work->gang.missing - prices->leaf * table->leaves -
+	prices->least = FINE * (int64_t)table->work->gang.missing - prices->leaf * table->leaves -
 			prices->spine * table->spines - prices->run * table->runs;
 }
 
@@ -268,7 +286,7 @@ static uint32_t fewest_spines(const struct table *table)
 	uint32_t others = 0, needed = 0;
 	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
 		bool forced;
-		uint64_t members = (uint64_t)spine_worth(table, &none, i, table->ends[i], &forced);
+		uint64_t members = (uint64_t)spine_worth(table, &none, i, table->ends[i], &forced) / FINE;
 		needed += forced;
 		held += forced ? members : 0;
 		if (!forced)
@@ -294,7 +312,8 @@ static uint32_t largest_item(const struct table *table)
  * a higher or lower one it is fewer. */
 static int64_t best_leaf_price(const struct table *table)
 {
-	int64_t low = 1, high = largest_item(table), missing = table->work->gang.missing;
+	int64_t low = 1, high = FINE * (int64_t)largest_item(table),
+		missing = FINE * (int64_t)table->work->gang.missing;
 	while (low < high) {
 		int64_t middle = low + (high - low) / 2;
 		int64_t here = missing - price_spines(table, &(struct prices){.leaf = middle}).sum;
@@ -319,7 +338,7 @@ static int64_t spine_price(const struct table *table, const struct priced *price
 static int64_t spare_at(const struct table *table, const struct prices *prices)
 {
 	return price_spines(table, prices).sum + prices->leaf * table->leaves + prices->run * table->runs -
-	       (int64_t)table->work->gang.missing;
+	       FINE * (int64_t)table->work->gang.missing;
 }
 
 /* Looks for prices that leave little to spare, step by step from those that there are; it has a single valley. */
@@ -349,18 +368,20 @@ static int64_t improve_prices(struct table *table, int64_t step)
 	return spare;
 }
 
-/* Prices for a leaf and a run, and the fewest runs that they do not rule out. */
-static void price_runs(struct table *table)
+/* Prices for a leaf and a run, and the fewest runs that they do not rule out. What is to spare then. */
+static int64_t price_runs(struct table *table)
 {
 	struct prices *prices = &table->prices[0];
+	int64_t spare;
 	for (;;) {
-		int64_t spare = improve_prices(table, max_i64(prices->leaf / 16, 1));
+		spare = improve_prices(table, max_i64(prices->leaf / 16, 1));
 		if (spare >= 0)
 			break;
 		table->runs += prices->run == 0 ? 1 : (uint32_t)((-spare + prices->run - 1) / prices->run);
 	}
 	struct priced priced = price_spines(table, prices);
 	prices->spine = spine_price(table, &priced);
+	return spare;
 }
 
 /* ---- a set that is good, and found at once --------------------------------------------------------------------------- */
@@ -384,7 +405,7 @@ static struct window best_window(const struct table *table, uint32_t first, uint
 			worth = 0;
 			seen = 0;
 		}
-		worth += (int64_t)table->most[i] - price;
+		worth += FINE * (int64_t)table->most[i] - price;
 		seen += pinned(table, i) > 0;
 		if (seen == pins && worth >= best.worth)
 			best = (struct window){lo, i + 1, worth};
@@ -514,26 +535,35 @@ static void find_ends(struct table *table)
 	}
 }
 
-/* Leaves out spines, and leaves of them, that lead nowhere; `spare` is what a set may lose against the best. */
+/* Leaves out spines, and leaves of them, that lead nowhere at these prices; `spare` is what a set may lose against the
+ * best. What the best set with an item in it is worth: up to it, and from it on. */
 static void drop_items(struct table *table, int64_t spare, bool only_forced)
 {
 	struct place_work *work = table->work;
 	const struct prices *prices = &table->prices[0];
 	uint32_t kept = 0;
 	for (uint32_t i = 0, end; i < table->count; i = end) {
-		bool forced;
-		uint32_t largest = 0;
+		struct sweep sweep = sweep_begin();
+		int64_t *upto = keys_of(table); /* by item of the spine */
 		end = table->ends[i];
-		int64_t lost = prices->spine - spine_worth(table, prices, i, end, &forced);
-		lost = forced || lost < 0 ? 0 : lost;
-		if (only_forced && !forced)
-			continue;
-		for (uint32_t j = i; j < end; j++)
-			largest = max_u32(largest, table->most[j]);
-		int64_t usual = largest < prices->leaf ? (int64_t)largest : prices->leaf;
 		for (uint32_t j = i; j < end; j++) {
-			int64_t less = usual > table->most[j] ? usual - table->most[j] : 0;
-			if (pinned(table, j) == 0 && lost + less > spare)
+			sweep = sweep_on(table, prices, j, j == i, sweep);
+			upto[j - i] = sweep.worth[RUN_OPEN];
+		}
+		bool forced = sweep.worth[SPINE_UNUSED] < 0;
+		int64_t lost = prices->spine - max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
+		int64_t best = forced ? prices->spine - lost : max_i64(prices->spine, prices->spine - lost);
+		if ((only_forced && !forced) || (!forced && lost > spare))
+			continue;
+		sweep = sweep_begin();
+		for (uint32_t j = end; j-- > i;) {
+			sweep = sweep_back(table, prices, j, j + 1 == end, sweep);
+			int64_t item = FINE * (int64_t)table->most[j] - prices->leaf;
+			/* the run that it is in has been paid for twice */
+			upto[j - i] += sweep.worth[RUN_OPEN] - item + prices->run;
+		}
+		for (uint32_t j = i; j < end; j++) {
+			if (pinned(table, j) == 0 && best - upto[j - i] > spare)
 				continue;
 			work->scratch.list[kept] = work->scratch.list[j];
 			table->most[kept++] = table->most[j];
@@ -543,19 +573,34 @@ static void drop_items(struct table *table, int64_t spare, bool only_forced)
 	find_ends(table);
 }
 
-/* What stands behind the numbers by item: worths, and the points of rows. False: there is no room. */
+/* What stands behind the numbers by item: all of them once more, worths, and the points of rows. False: there is no
+ * room. */
 static bool lay_out_rows(struct table *table)
 {
-	uint32_t *words = table->rest;
-	uint64_t bytes = (uint64_t)(table->work->scratch.end - (uint8_t *)words);
-	uint64_t worths = 2ull * STATES * table->count * sizeof *words;
-	if (bytes < worths + 2 * STATES * sizeof *table->pool)
+	uint32_t *words = table->rest + 2 * table->count; /* keys_of() */
+	int64_t bytes = table->work->scratch.end - (uint8_t *)words;
+	int64_t taken = (2 + 2 * STATES) * (int64_t)(table->count * sizeof *words);
+	if (bytes < taken + 2 * STATES * (int64_t)sizeof *table->pool)
 		return false;
+	table->all = words;
+	table->all_most = words + table->count;
+	table->all_count = table->count;
+	memcpy(table->all, table->work->scratch.list, table->count * sizeof *words);
+	memcpy(table->all_most, table->most, table->count * sizeof *words);
+	words += 2 * table->count;
 	for (uint32_t i = 0; i < 2 * STATES; i++, words += table->count)
 		table->prices[i / STATES].worth[i % STATES] = (int32_t *)words;
 	table->pool = (struct point *)words;
-	table->room = (uint32_t)((bytes - worths) / sizeof *table->pool);
+	table->room = (uint32_t)((uint64_t)(bytes - taken) / sizeof *table->pool);
 	return true;
+}
+
+static void take_all(struct table *table)
+{
+	table->count = table->all_count;
+	memcpy(table->work->scratch.list, table->all, table->count * sizeof *table->all);
+	memcpy(table->most, table->all_most, table->count * sizeof *table->most);
+	find_ends(table);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------- */
@@ -563,22 +608,6 @@ static bool lay_out_rows(struct table *table)
 static uint32_t row_points(const struct point *row)
 {
 	return STATES + row[0].low + row[1].low + row[2].low;
-}
-
-/* Can a set with this point in it still do? */
-static inline bool leads_on(const struct table *table, uint32_t i, enum state state, const struct point *point)
-{
-	int64_t spines = point->high >> 16, leaves = point->high & UINT16_MAX, runs = point->low >> 16;
-	if (table->free || point->members >= table->work->gang.missing)
-		return true;
-	for (uint32_t k = 0; k < 2; k++) {
-		const struct prices *prices = &table->prices[k];
-		if ((int64_t)point->members - prices->leaf * leaves - prices->spine * spines - prices->run * runs +
-			    prices->worth[state][i] <
-		    prices->least)
-			return false;
-	}
-	return true;
 }
 
 struct list {
@@ -594,33 +623,42 @@ static struct list list_of(const struct point *row, enum state state)
 }
 
 /* Merges `with`, at so much more for so many members more, and `without` into out: of two points that cost the same the
- * one with more members, and nothing that does not have more than all before. */
+ * one with more members, nothing that does not have more than all before, and nothing from which even the best of the
+ * items before leads to no set that will do. */
 static uint32_t merge(const struct table *table, uint32_t i, enum state state, struct list with, uint64_t cost,
 		      uint32_t members, struct list without, struct point *out)
 {
-	uint32_t missing = table->work->gang.missing, count = 0;
+	const struct prices *prices = &table->prices[0];
+	const uint32_t missing = table->work->gang.missing;
+	int64_t leaf = prices->leaf, spine = prices->spine, run = prices->run, least = INT64_MIN, fewest = INT64_MIN;
+	uint32_t count = 0;
 	int64_t most = NO_WAY;
-	while ((with.at < with.end || without.at < without.end) && most < missing) {
+	if (!table->free) {
+		least = prices->least - prices->worth[state][i];
+		fewest = (table->prices[1].least - table->prices[1].worth[state][i] + FINE - 1) / FINE;
+	}
+	while (most < missing) {
 		uint64_t a = with.at < with.end ? point_cost(with.at) + cost : UINT64_MAX;
 		uint64_t b = without.at < without.end ? point_cost(without.at) : UINT64_MAX;
-		struct point point;
-		if (a <= b) {
-			point = (struct point){(uint32_t)(a >> 32), (uint32_t)a,
-					       min_u32(with.at->members + members, missing)};
-			with.at++;
-		} else {
-			point = *without.at++;
-			a = b;
-		}
-		if (a > table->highest)
+		uint64_t lower = a <= b ? a : b;
+		uint32_t held;
+		if (lower > table->highest)
 			break;
-		if (point.members <= most)
+		if (a <= b) {
+			held = with.at++->members + members;
+			held = held < missing ? held : missing;
+		} else {
+			held = without.at++->members;
+		}
+		if (held <= most)
 			continue;
-		most = point.members;
-		while (count > 0 && point_cost(&out[count - 1]) == a)
+		most = held;
+		if (count > 0 && point_cost(&out[count - 1]) == lower)
 			count--;
-		if (leads_on(table, i, state, &point))
-			out[count++] = point;
+		int64_t worth = FINE * (int64_t)held - leaf * (int64_t)(lower >> 32 & UINT16_MAX) -
+				spine * (int64_t)(lower >> 48) - run * (int64_t)(lower >> 16 & UINT16_MAX);
+		out[count] = (struct point){(uint32_t)(lower >> 32), (uint32_t)lower, held};
+		count += held == missing || (worth >= least && held >= fewest);
 	}
 	return count;
 }
@@ -999,7 +1037,7 @@ static uint32_t leaves_of(uint64_t cost)
 /* The fewest spines, then bounds for the fewest leaves. Between them a table without runs decides; it is short. */
 static bool solve_leaves(struct table *table, uint32_t most, uint64_t *cost)
 {
-	int64_t missing = table->work->gang.missing;
+	int64_t missing = FINE * (int64_t)table->work->gang.missing;
 	struct prices *prices = &table->prices[0];
 	*cost = UINT64_MAX;
 	table->spines = table->chain ? 0 : fewest_spines(table);
@@ -1032,7 +1070,9 @@ static bool solve_runs(struct table *table, uint64_t *cost)
 {
 	uint64_t leaves = *cost;
 	for (table->runs = table->spines;; table->runs++) {
-		price_runs(table);
+		take_all(table);
+		int64_t spare = price_runs(table);
+		drop_items(table, spare, false);
 		table->highest = leaves + table->runs * RUN;
 		if (!least_cost(table, cost))
 			return false;
