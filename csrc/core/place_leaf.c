@@ -320,6 +320,11 @@ static bool alike(const struct place_work *work, uint32_t item)
 	       !place_shares(work) && (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
 }
 
+bool place_gain_quick(const struct place_work *work, uint32_t item)
+{
+	return alike(work, item);
+}
+
 /* The tightest take all they can, in order of position. */
 static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t members)
 {

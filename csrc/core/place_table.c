@@ -30,6 +30,8 @@ enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 #define NOT_KEPT   UINT32_MAX
 #define NO_WAY     (-1)
 #define STEPS_GAIN 16u /* of an item of a candidate */
+#define STEPS_ROOM 4u  /* of a node of it, where nodes count */
+#define STEPS_FILL 16u /* and where its gain takes a look at them */
 
 struct point {
 	uint32_t high, low; /* cost */
@@ -573,12 +575,27 @@ static void drop_items(struct table *table, int64_t spare, bool only_forced)
 	find_ends(table);
 }
 
+/* ---- gains that were computed, by item and count: walking back and forth asks for few of them over and over -------------- */
+
+#define GAINS 256u
+
+struct gained {
+	uint32_t item, count; /* 0: none */
+	struct gain gain;
+};
+
+/* At the end of the scratch. */
+static struct gained *gains_of(const struct place_work *work)
+{
+	return (struct gained *)(void *)(work->scratch.end - GAINS * sizeof(struct gained));
+}
+
 /* What stands behind the numbers by item: all of them once more, worths, and the points of rows. False: there is no
  * room. */
 static bool lay_out_rows(struct table *table)
 {
 	uint32_t *words = table->rest + 2 * table->count; /* keys_of() */
-	int64_t bytes = table->work->scratch.end - (uint8_t *)words;
+	int64_t bytes = (uint8_t *)gains_of(table->work) - (uint8_t *)words;
 	int64_t taken = (2 + 2 * STATES) * (int64_t)(table->count * sizeof *words);
 	if (bytes < taken + 2 * STATES * (int64_t)sizeof *table->pool)
 		return false;
@@ -920,6 +937,28 @@ static bool skip_works(struct walk *walk, uint32_t i, enum state state, uint32_t
 	return after.most >= rest && after.least <= rest;
 }
 
+static void add_gain(struct place_work *work, uint32_t item, uint32_t count, struct gain *gain)
+{
+	struct gained *gained = &gains_of(work)[(item * 7 + count) % GAINS];
+	const struct gain *more = &gained->gain;
+	if (count == 0)
+		return;
+	if (gained->item != item || gained->count != count) {
+		*gained = (struct gained){.item = item, .count = count, .gain = GAIN_NONE};
+		if (!place_gain_quick(work, item))
+			pay(work, (uint64_t)STEPS_FILL * (item_end(work, item) - item_start(work, item)));
+		place_gain(work, item, count, &gained->gain);
+	}
+	gain->worst = min_u32(gain->worst, more->worst);
+	gain->broken_leaves += more->broken_leaves;
+	gain->broken_nodes += more->broken_nodes;
+	gain->opened_leaves += more->opened_leaves;
+	gain->links += more->links;
+	gain->score += more->score;
+	gain->left += more->left;
+	gain->free += more->free;
+}
+
 /* Without cost and chain there are sums instead. */
 static uint32_t walk_most(const struct table *table, uint32_t i)
 {
@@ -937,6 +976,7 @@ static void walk_on(struct walk *walk)
 	struct gain gain = GAIN_NONE;
 	bool down = true;
 	work->candidates.depth = 0;
+	memset(gains_of(work), 0, GAINS * sizeof(struct gained));
 	while (!work->candidates.stop && !table->failed) {
 		struct frame frame;
 		if (!down) { /* fewer members for the last item, or none */
@@ -985,8 +1025,8 @@ static void walk_on(struct walk *walk)
 		}
 		work->candidates.frames[work->candidates.depth++] = frame;
 		gain = frame.before;
-		pay(work, STEPS_GAIN);
-		place_gain(work, frame.at, frame.count, &gain);
+		pay(work, STEPS_GAIN + (table->nodes ? STEPS_ROOM * (uint64_t)item_nodes(table, frame.index) : 0));
+		add_gain(work, frame.at, frame.count, &gain);
 		cost = frame.cost + use_cost(table, frame.state) +
 		       (table->nodes ? place_nodes_for(work, frame.at, frame.count) : 0);
 		rest = frame.rest - frame.count;

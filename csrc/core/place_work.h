@@ -188,6 +188,8 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members);
 void place_empty(struct place_work *work, uint32_t item);
 /* Adds to *gain what `members` in this item cost and bring. */
 void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
+/* The item's sums tell that: no node of it is looked at. */
+bool place_gain_quick(const struct place_work *work, uint32_t item);
 /* Below zero: a is better. Step 3; step 4; steps 4 to 6. */
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
 int place_compare_links(const struct gain *a, const struct gain *b);
