@@ -14,6 +14,9 @@
  */
 #include "core/place_work.h"
 
+#define FIT_STEPS      10u /* that first fit costs for every member, */
+#define CONSIDER_STEPS 40u /* and the comparison of a candidate */
+
 struct shape { /* of a placement, pinned members included */
 	struct extent use;
 	uint32_t lo, hi; /* items, from the first one in use */
@@ -25,6 +28,7 @@ struct trial { /* the best placement so far; its positions are in work->candidat
 	bool found;
 	struct shape shape;
 	struct gain gain;
+	uint32_t first; /* lowest position */
 };
 
 /* ---- first fit ------------------------------------------------------------------------------------------------------ */
@@ -139,7 +143,7 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 static bool fits(struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	const struct pack *pack = &work->pack;
-	uint64_t steps = (uint64_t)(pack->kinds + 1) * work->ask->count;
+	uint64_t steps = (uint64_t)(pack->kinds + FIT_STEPS) * work->ask->count;
 	bool fit = !pack->oversized;
 	if (capped(work))
 		count_pinned(work, lo, hi);
@@ -331,14 +335,20 @@ static void consider(struct place_work *work, struct trial *best)
 		return;
 	}
 	work->candidates.seen++;
+	work->candidates.last = trial.shape.hi - trial.shape.lo;
 	if (order > 0)
 		return;
 	add_leaves(work, &trial.shape, &trial.gain);
 	budget_take(&work->budget,
-		    8ull * work->ask->count + item_end(work, trial.shape.hi - 1) - item_start(work, trial.shape.lo));
+		    CONSIDER_STEPS * work->ask->count + item_end(work, trial.shape.hi - 1) - item_start(work, trial.shape.lo));
 	if (order == 0)
 		order = place_compare(work, &trial.gain, &best->gain);
-	if (order == 0)
+	trial.first = FROND_NONE;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		trial.first = min_u32(trial.first, work->member_pos[i]);
+	if (order == 0 && trial.first != best->first)
+		order = trial.first < best->first ? -1 : 1;
+	else if (order == 0)
 		order = compare_positions(work);
 	if (order >= 0)
 		return;
@@ -367,10 +377,47 @@ static void try_span(struct place_work *work, uint32_t lo, uint32_t hi, struct t
 	forget(work);
 }
 
+struct plain { /* wholly free leaves of one kind in a row: of the runs that are alike the first one wins by position */
+	uint32_t end;    /* first leaf behind the row */
+	uint32_t first;  /* a leaf of the run that was a candidate; FROND_NONE: there is none */
+	uint32_t length; /* of that run */
+};
+
+/* All its nodes are open, free and alike. */
+static bool is_plain(const struct place_work *work, uint32_t leaf)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t kind = fabric->leaf_kind[leaf], nodes = leaf_nodes(fabric, leaf);
+	return kind != FROND_NONE && fabric->leaf[leaf].odd == 0 && fabric->leaf[leaf].used == 0 &&
+	       fabric->leaf[leaf].at_least[kind & UINT8_MAX] == nodes;
+}
+
+static bool are_like(const struct fabric *fabric, uint32_t a, uint32_t b)
+{
+	return fabric->leaf_kind[a] == fabric->leaf_kind[b] && leaf_nodes(fabric, a) == leaf_nodes(fabric, b) &&
+	       fabric->leaf_uplink[a] == fabric->leaf_uplink[b] && fabric->leaf_slowest[a] == fabric->leaf_slowest[b];
+}
+
+/* A run from here is like one that was a candidate before. */
+static bool plain_seen(const struct place_work *work, uint32_t from, uint32_t hi, struct plain *plain)
+{
+	if (!work->scope.alike || work->scope.preferred != FROND_NONE || !is_plain(work, from)) {
+		plain->end = from;
+		return false;
+	}
+	if (plain->end <= from)
+		plain->end = from + 1;
+	while (plain->end < hi && is_plain(work, plain->end) && are_like(work->fabric, plain->end, from))
+		plain->end++;
+	return plain->first != FROND_NONE && are_like(work->fabric, plain->first, from) &&
+	       plain->end - from >= plain->length;
+}
+
 /* Runs of up to `leaves` leaves inside the scope, from every leaf on. Untouched spines of one shape have one answer. */
 static void try_runs(struct place_work *work, uint32_t leaves, struct trial *best)
 {
 	const struct fabric *fabric = work->fabric;
+	struct plain plain = {.first = FROND_NONE};
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
 		uint32_t start = fabric->spine_start[spine], end = fabric->spine_start[spine + 1];
 		uint32_t lo = max_u32(start, work->scope.lo), hi = min_u32(end, work->scope.hi);
@@ -383,7 +430,14 @@ static void try_runs(struct place_work *work, uint32_t leaves, struct trial *bes
 			if (best->found && leaves != UINT32_MAX && !spreads(work))
 				most = min_u32(most, best->shape.use.leaves);
 			uint32_t to = item_slow(work, from) ? from + 1 : hi - from > most ? from + most : hi;
+			uint32_t seen = work->candidates.seen;
+			if (!pack_may(work, from, to) || plain_seen(work, from, hi, &plain))
+				continue;
 			try_span(work, from, to, best);
+			if (work->candidates.seen > seen && plain.end - from >= work->candidates.last) {
+				plain.first = from;
+				plain.length = work->candidates.last;
+			}
 		}
 		if (whole)
 			place_alike_remember(work, spine, work->candidates.seen - before);
@@ -555,19 +609,61 @@ static void look_in_slow(struct place_work *work, struct exact *exact)
 			look(work, leaf, leaf + 1, PACK_RUN, exact);
 }
 
-/* Runs of leaves: inside each window of `length` leaves, or wherever in a spine. */
-static void look_in_runs(struct place_work *work, uint32_t length, enum pack_form form, struct exact *exact)
+/* Runs of up to `length` leaves: each window of so many, or, to know only what they cost, all of a spine together. */
+static void look_in_runs(struct place_work *work, uint32_t length, bool each, struct exact *exact)
 {
 	const struct fabric *fabric = work->fabric;
-	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+	struct plain plain = {.first = FROND_NONE};
+	for (uint32_t spine = 0; spine < fabric->spine_count && !exact->cut; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo), first = FROND_NONE, last = 0;
+		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->scope.hi);
+		uint32_t long_as = min_u32(length, hi - min_u32(lo, hi));
+		for (uint32_t from = lo; from + long_as <= hi && long_as > 0; from++) {
+			if (!pack_may(work, from, from + long_as) || plain_seen(work, from, hi, &plain))
+				continue;
+			if (plain.end - from >= long_as) {
+				plain.first = from;
+				plain.length = long_as;
+			}
+			if (each)
+				look(work, from, from + long_as, PACK_RUN, exact);
+			first = min_u32(first, from);
+			last = from + long_as;
+		}
+		if (!each && first != FROND_NONE)
+			look(work, first, last, PACK_RUN, exact);
+	}
+}
+
+static void look_in_spines(struct place_work *work, struct exact *exact)
+{
+	const struct fabric *fabric = work->fabric;
+	place_alike_forget(work);
+	for (uint32_t spine = 0; spine < fabric->spine_count && !exact->cut; spine++) {
 		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
 		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->scope.hi);
-		if (length == 0 || (lo < hi && hi - lo <= length))
-			look(work, lo, hi, form, exact);
-		else
-			for (; lo + length <= hi; lo++)
-				look(work, lo, lo + length, form, exact);
+		bool whole = lo == fabric->spine_start[spine] && hi == fabric->spine_start[spine + 1] &&
+			     work->scope.preferred == FROND_NONE;
+		if (whole && place_alike_seen(work, spine, false))
+			continue;
+		look(work, lo, hi, PACK_ANY, exact);
+		if (whole)
+			place_alike_remember(work, spine, 0);
 	}
+}
+
+/* The bounds allow some chain of as many spines as the rule does. */
+static bool chain_may(const struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t spines = min_u32(work->answer->need_spines, fabric->spine_count);
+	for (uint32_t first = 0; first + spines <= fabric->spine_count; first++) {
+		uint32_t lo = max_u32(fabric->spine_start[first], work->scope.lo);
+		uint32_t hi = min_u32(fabric->spine_start[first + spines], work->scope.hi);
+		if (lo < hi && pack_may(work, lo, hi))
+			return true;
+	}
+	return false;
 }
 
 /* Everywhere that the rule allows. Fewest spines come first: if one is enough, no more than one is looked at. */
@@ -580,11 +676,12 @@ static void look_everywhere(struct place_work *work, struct exact *exact)
 		each_domain(work, look_in_domain, exact);
 		return;
 	case FROND_RULE_ADJACENT_SPINES:
-		look(work, lo, min_u32(hi, leaves), PACK_CHAIN, exact);
+		if (chain_may(work))
+			look(work, lo, min_u32(hi, leaves), PACK_CHAIN, exact);
 		break;
 	case FROND_RULE_NONE:
 		if (!spreads(work)) {
-			look_in_runs(work, 0, PACK_ANY, exact);
+			look_in_spines(work, exact);
 			for (uint32_t item = max_u32(lo, leaves); item < hi; item++)
 				look(work, item, item + 1, PACK_ANY, exact);
 			look_in_slow(work, exact);
@@ -595,7 +692,7 @@ static void look_everywhere(struct place_work *work, struct exact *exact)
 			look_in_slow(work, exact);
 		return;
 	default:
-		look_in_runs(work, exact->best != NULL || need == 1 ? need : 0, PACK_RUN, exact);
+		look_in_runs(work, need, exact->best != NULL || need == 1, exact);
 		break;
 	}
 	if (need != 1)
@@ -746,6 +843,10 @@ static void sharpen_spread(struct place_work *work, struct trial *best)
 			least = max_u32(least,
 					item_pin(work, item_of(work, work->fabric->position[member->pinned_slot])));
 	}
+	uint32_t items = work->scope.hi - work->scope.lo; /* no more than so many leaves share the gang */
+	if (work->answer->plan.rule != FROND_RULE_NONE && work->answer->plan.rule != FROND_RULE_ADJACENT_SPINES)
+		items = min_u32(items, work->answer->need_leaves);
+	least = max_u32(least, (work->gang.total + items - 1) / items);
 	enum pack_answer answer = PACK_IMPOSSIBLE;
 	for (; per_node < found && per_node <= FROND_GPUS_MAX; per_node++) {
 		answer = spread_holds(work, per_node, UINT32_MAX);
@@ -766,7 +867,7 @@ static void sharpen_spread(struct place_work *work, struct trial *best)
 		else
 			least = middle + 1;
 	}
-	work->answer->cut |= answer == PACK_CUT || !searchable(work);
+	work->answer->cut |= answer == PACK_CUT;
 	if (best->found && per_node == found && most == best->shape.use.fullest_leaf)
 		return;
 	struct trial better = {.found = false};
@@ -826,6 +927,8 @@ static enum pack_answer window_could(struct place_work *work, uint32_t length, u
 		for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
 			for (uint32_t lo = fabric->spine_start[spine];
 			     lo + length <= fabric->spine_start[spine + 1] && !repeated(work, spine); lo++) {
+				if (fabric->leaf_start[lo + length] - fabric->leaf_start[lo] < spread)
+					continue;
 				uint32_t nodes = 0, all = length == 1 ? leaf_nodes(fabric, lo) : 0;
 				enum pack_answer here =
 					!exactly ? (could_quickly(work, lo, lo + length, PACK_RUN, spread, &nodes)
@@ -870,7 +973,8 @@ static uint32_t fewest_spines(struct place_work *work, uint32_t spread)
 				joined = max_u32(joined, first);
 				while (joined + 1 < first + length && spine_adjacent(fabric, joined + 1))
 					joined++;
-				if (joined + 1 < first + length || lo == hi || !pack_may(work, lo, hi))
+				if (joined + 1 < first + length || lo == hi ||
+				    fabric->leaf_start[hi] - fabric->leaf_start[lo] < spread || !pack_may(work, lo, hi))
 					continue;
 				enum pack_answer answer = could_quickly(work, lo, hi, PACK_CHAIN, spread, &nodes)
 								  ? PACK_HOLDS
@@ -950,23 +1054,23 @@ static uint32_t most_nodes(struct place_work *work)
 			most = max_u32(most, nodes);
 	}
 	for (uint32_t each = 2; each <= FROND_GPUS_MAX && most == 0; each++) {
-		work->scope.per_node = each;
+		pack_measure(work, each);
 		if (could_quickly(work, 0, work->items, PACK_ANY, 1, &nodes))
 			most = nodes;
 	}
-	work->scope.per_node = FROND_GPUS_MAX;
 	return max_u32(most, 1);
 }
 
 static bool never(struct place_work *work)
 {
+	work->scope.per_node = FROND_GPUS_MAX;
 	for (uint32_t at = 0; at < work->fabric->node_count; at++)
 		if (pack_members(work, at, false) > 0)
 			work->answer->ever += pack_gpus(work, at, false);
 	return false;
 }
 
-bool place_mixed_rule(struct place_work *work)
+static bool find_rule(struct place_work *work)
 {
 	struct answer *answer = work->answer;
 	bool spread = spreads(work) && !work->ask->latency_sensitive, spare, holds = false;
@@ -1013,6 +1117,19 @@ bool place_mixed_rule(struct place_work *work)
 	return true;
 }
 
+/* Half of the budget is for today's nodes. */
+bool place_mixed_rule(struct place_work *work)
+{
+	struct budget *budget = &work->budget;
+	uint64_t kept = budget->spent ? 0 : budget->left / 2;
+	budget->left -= kept;
+	bool found = find_rule(work);
+	work->answer->cut |= budget->spent;
+	budget->left += kept;
+	budget->spent = budget->left == 0;
+	return found;
+}
+
 /* ---- today ---------------------------------------------------------------------------------------------------------------- */
 
 /* Puts the gang where the best trial was, for good. */
@@ -1028,6 +1145,21 @@ static bool settle(struct place_work *work, const struct trial *best)
 	return true;
 }
 
+/* The bounds allow some span that meets the rule. */
+static bool span_may(struct place_work *work)
+{
+	switch (work->answer->plan.rule) {
+	case FROND_RULE_ADJACENT_SPINES:
+		return chain_may(work);
+	case FROND_RULE_SAME_LEAF:
+	case FROND_RULE_COMPLETE_LEAF:
+	case FROND_RULE_ADJACENT_LEAVES:
+		return shortest_window(work, work->answer->need_leaves) != UINT32_MAX;
+	default:
+		return pack_may(work, work->scope.lo, work->scope.hi);
+	}
+}
+
 bool place_mixed_span(struct place_work *work)
 {
 	struct trial best = {.found = false};
@@ -1035,8 +1167,12 @@ bool place_mixed_span(struct place_work *work)
 	work->candidates.stop = false;
 	if (work->scope.lo >= work->scope.hi)
 		return false;
-	work->scope.per_node = spreads(work) ? 1 : FROND_GPUS_MAX;
+	work->scope.per_node = FROND_GPUS_MAX;
 	pack_begin(work, true);
+	if (!span_may(work))
+		return false;
+	if (spreads(work))
+		pack_measure(work, 1);
 	try_spans(work, &best);
 	/* the fewest on a node that work anywhere, or any number that is no more than sit on one already */
 	for (uint32_t pinned = most_pinned(work); (!best.found || work->scope.per_node < pinned) &&

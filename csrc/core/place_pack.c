@@ -16,6 +16,7 @@
 #define FLAGS     5u
 #define PATTERNS  1024u /* of members of four sizes on 16 GPUs there are fewer */
 #define UNREACHED UINT16_MAX
+#define STEPS_EACH 2u /* of the budget, for a cell of a table */
 #define PAIRED    4u /* sizes of which every subset is a weight, as far as there is room */
 
 /* How far the run or runs of a table's row have come. */
@@ -338,7 +339,7 @@ static uint64_t *cost_row(const struct search *search, uint32_t items)
 /* May the search work so many steps more? It may spend half of what is left of the budget. */
 static bool spend(struct search *search, uint64_t steps)
 {
-	search->steps += steps;
+	search->steps += STEPS_EACH * steps;
 	return search->steps <= search->most_steps;
 }
 
@@ -646,18 +647,6 @@ static void lower(uint64_t *cost, uint64_t to)
 		*cost = to;
 }
 
-/* The cheapest way to have placed a state before this item, if the item is used then. */
-static uint64_t opened(const struct search *search, uint32_t item, const uint64_t *cost)
-{
-	uint64_t best = PACK_NONE;
-	for (enum flag flag = FLAG_NONE; flag <= FLAG_CLOSED; flag++) {
-		uint64_t price = item_price(search, flag_before(search, item, flag));
-		if (cost[flag] != PACK_NONE && price != PACK_NONE)
-			lower(&best, cost[flag] + price);
-	}
-	return best;
-}
-
 static bool item_pinned(const struct search *search, uint32_t item)
 {
 	return search->work->pack.today && item_pin(search->work, item) > 0;
@@ -667,18 +656,30 @@ static bool item_pinned(const struct search *search, uint32_t item)
 static bool add_item(struct search *search, uint32_t item)
 {
 	const uint64_t *before = cost_row(search, item - search->lo);
-	uint64_t *behind = cost_row(search, item - search->lo + 1);
+	uint64_t *behind = cost_row(search, item - search->lo + 1), price[FLAGS];
+	enum flag left_out[FLAGS];
 	bool pinned = item_pinned(search, item), crossed = search->hi - search->lo > 1 && item_slow(search->work, item);
-	if (!find_options(search, item) || !spend(search, (uint64_t)search->states * (search->option_count + FLAGS)))
+	if (!find_options(search, item) ||
+	    !spend(search, (uint64_t)search->states * (search->option_count + 4 * FLAGS)))
 		return false;
+	for (enum flag flag = FLAG_NONE; flag <= FLAG_CLOSED; flag++) {
+		enum flag at = flag_before(search, item, flag);
+		left_out[flag] = flag_left_out(at);
+		price[flag] = item_price(search, at);
+	}
 	for (uint64_t i = 0; i < (uint64_t)search->states * FLAGS; i++)
 		behind[i] = PACK_NONE;
 	for (uint32_t state = 0; state < search->states; state++) {
 		const uint64_t *cost = before + (uint64_t)state * FLAGS;
-		for (enum flag flag = FLAG_NONE; flag <= FLAG_CLOSED && !pinned; flag++)
-			lower(&behind[(uint64_t)state * FLAGS + flag_left_out(flag_before(search, item, flag))],
-			      cost[flag]);
-		uint64_t open = opened(search, item, cost);
+		uint64_t open = PACK_NONE; /* the cheapest way to have placed that many, if the item is used then */
+		for (enum flag flag = FLAG_NONE; flag <= FLAG_CLOSED; flag++) {
+			if (cost[flag] == PACK_NONE)
+				continue;
+			if (!pinned)
+				lower(&behind[(uint64_t)state * FLAGS + left_out[flag]], cost[flag]);
+			if (price[flag] != PACK_NONE)
+				lower(&open, cost[flag] + price[flag]);
+		}
 		if (open == PACK_NONE || crossed)
 			continue; /* nor may a pinned member sit behind a slow link */
 		if (pinned)

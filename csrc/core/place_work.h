@@ -120,6 +120,7 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	uint32_t depth; /* frames in use */
 	uint32_t seen;  /* candidates compared so far */
 	bool stop;      /* the bound has been reached */
+	uint32_t last;  /* place_mixed.c: items from the first to the last in use, of the last one */
 
 	struct champion champion; /* place_single.c */
 	/* the leaf with most room, of all in spines that are not hopeless; FROND_NONE: none could hold the gang */
