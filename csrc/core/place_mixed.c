@@ -339,8 +339,8 @@ static void consider(struct place_work *work, struct trial *best)
 	if (order > 0)
 		return;
 	add_leaves(work, &trial.shape, &trial.gain);
-	budget_take(&work->budget,
-		    CONSIDER_STEPS * work->ask->count + item_end(work, trial.shape.hi - 1) - item_start(work, trial.shape.lo));
+	budget_take(&work->budget, CONSIDER_STEPS * work->ask->count + item_end(work, trial.shape.hi - 1) -
+					   item_start(work, trial.shape.lo));
 	if (order == 0)
 		order = place_compare(work, &trial.gain, &best->gain);
 	trial.first = FROND_NONE;
@@ -388,8 +388,8 @@ static bool is_plain(const struct place_work *work, uint32_t leaf)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t kind = fabric->leaf_kind[leaf], nodes = leaf_nodes(fabric, leaf);
-	return kind != FROND_NONE && fabric->leaf[leaf].odd == 0 && fabric->leaf[leaf].used == 0 &&
-	       fabric->leaf[leaf].at_least[kind & UINT8_MAX] == nodes;
+	return kind != FROND_NONE && !work->leaf_excepted[leaf] && fabric->leaf[leaf].odd == 0 &&
+	       fabric->leaf[leaf].used == 0 && fabric->leaf[leaf].at_least[kind & UINT8_MAX] == nodes;
 }
 
 static bool are_like(const struct fabric *fabric, uint32_t a, uint32_t b)
@@ -915,7 +915,8 @@ static enum pack_answer could_exactly(struct place_work *work, uint32_t lo, uint
 /* Is a spine of this shape looked at already? */
 static bool repeated(const struct place_work *work, uint32_t spine)
 {
-	return work->scope.shaped && work->fabric->spine[spine].shape != spine;
+	uint32_t shape = work->fabric->spine[spine].shape;
+	return work->scope.shaped && shape != spine && !work->spine_excepted[spine] && !work->spine_excepted[shape];
 }
 
 /* A run of so many leaves holds the gang; *nodes: of the one with fewest beside all that its leaves have. */

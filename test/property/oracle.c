@@ -279,7 +279,21 @@ static bool ask(const struct options *options, const struct files *files, int64_
 	return right;
 }
 
-/* defrag and preempt plan all but one job, which `plan` cannot be told; so only recover's plans are checked first. */
+/* defrag and preempt plan all but one job, the last one, so what `plan` says of the others is where they are: of gangs of
+ * several sizes more than one placement is right. */
+static void follow_plans(const struct options *options, const struct files *files, const struct instance *instance,
+			 struct course *course)
+{
+	struct complaint complaint = {""};
+	struct question question = question_of(instance, VERB_PLAN, false, false);
+	char *answer = sim_run(options->sim, files, &question, &complaint);
+	cJSON *root = answer ? cJSON_Parse(answer) : NULL;
+	course_run(instance, instance->defrag_for, root, course);
+	cJSON_Delete(root);
+	free(answer);
+	question_close(&question);
+}
+
 static void run_one(const struct options *options, const struct files *files, int64_t index, struct totals *totals)
 {
 	static struct course course; /* large */
@@ -288,7 +302,7 @@ static void run_one(const struct options *options, const struct files *files, in
 
 	instance_make(options->seed, (uint64_t)index, options->verb, &instance);
 	if (skips_one(options->verb))
-		course_run(&instance, instance.defrag_for, NULL, &course);
+		follow_plans(options, files, &instance, &course);
 	else
 		right = ask(options, files, index, &instance, VERB_PLAN, &course, totals);
 	if (right && options->verb != VERB_PLAN)
