@@ -339,8 +339,8 @@ static void consider(struct place_work *work, struct trial *best)
 	if (order > 0)
 		return;
 	add_leaves(work, &trial.shape, &trial.gain);
-	budget_take(&work->budget,
-		    CONSIDER_STEPS * work->ask->count + item_end(work, trial.shape.hi - 1) - item_start(work, trial.shape.lo));
+	budget_take(&work->budget, CONSIDER_STEPS * work->ask->count + item_end(work, trial.shape.hi - 1) -
+					   item_start(work, trial.shape.lo));
 	if (order == 0)
 		order = place_compare(work, &trial.gain, &best->gain);
 	trial.first = FROND_NONE;
