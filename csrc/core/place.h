@@ -6,7 +6,7 @@
  *
  * Exact for members of equal size in steps 1-3 (hard rules, preferred domain, strategy) at any size. From step 4 on
  * (GPU links, weighted score, fragmentation, position) the first FROND_CANDIDATES placements that are equal so far are
- * compared, and FROND_PLAN_BOUNDED says that there were more. Mixed sizes: first-fit decreasing by size, then rank.
+ * compared, and FROND_PLAN_BOUNDED says that there were more. Mixed sizes: exact in steps 1-3 as far as the budget goes.
  */
 #ifndef FROND_CORE_PLACE_H
 #define FROND_CORE_PLACE_H

@@ -13,11 +13,11 @@
  */
 #include "core/place_work.h"
 
-#define FLAGS     5u
-#define PATTERNS  1024u /* of members of four sizes on 16 GPUs there are fewer */
-#define UNREACHED UINT16_MAX
+#define FLAGS      5u
+#define PATTERNS   1024u /* of members of four sizes on 16 GPUs there are fewer */
+#define UNREACHED  UINT16_MAX
 #define STEPS_EACH 2u /* of the budget, for a cell of a table */
-#define PAIRED    4u /* sizes of which every subset is a weight, as far as there is room */
+#define PAIRED     4u /* sizes of which every subset is a weight, as far as there is room */
 
 /* How far the run or runs of a table's row have come. */
 enum flag {

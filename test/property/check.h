@@ -23,7 +23,7 @@ struct stats {
 	struct tally by_mode[MODES];
 	struct tally by_policy[POLICIES], by_claim_mode[MODES], by_locality[LOCALITIES];
 	struct tally mixed, idle, latency, selector, min_bandwidth;
-	int latency_too_wide, shapeless, wrong_gpu_count, fewer_members;
+	int beyond_first_fit, latency_too_wide, shapeless, wrong_gpu_count, fewer_members;
 	int domain_taken, domain_missed, domain_unknown;
 	int with_floor;
 };
@@ -74,6 +74,7 @@ static void stats_add(struct stats *stats, const struct fabric *fabric, const st
 	stats->latency_too_wide += outcome->rule.too_wide;
 	if (!outcome->rule.never && !outcome->rule.too_wide) /* these have no rule to be counted under */
 		tally_add(&stats->by_rule[outcome->rule.kind], job, outcome);
+	stats->beyond_first_fit += outcome->adopted;
 	stats->shapeless += outcome->rule.shapeless;
 	stats->with_floor += job->floor_gbps > 0;
 	stats->bounded += outcome->bounded;
@@ -213,6 +214,7 @@ static void stats_print(const struct stats *stats)
 	tally_print("claim", "minBandwidth", &stats->min_bandwidth);
 	tally_print("claim", "selector", &stats->selector);
 	tally_print("members", "mixed sizes", &stats->mixed);
+	printf("  of mixed sizes %d are placed better than by first fit\n", stats->beyond_first_fit);
 	tally_print("members", "some idle", &stats->idle);
 	tally_print("wish", "latency", &stats->latency);
 	printf("  preferred domain %d taken, %d not possible, %d unknown; %d with a bandwidth floor\n",

@@ -332,13 +332,66 @@ static void make_members(struct chance *chance, const struct fabric *fabric, int
 		job->sizes[rank] = size;
 }
 
+/* Members of up to three sizes that fill some nodes, one after the other, to the last GPU or nearly so: what first fit
+ * seldom finds. Half of them with the members of one size in a row, as a launcher and its workers are. */
+static void make_tight_members(struct chance *chance, const struct fabric *fabric, struct job *job)
+{
+	int kinds[3], members = 0, nodes = 1 + chance_below(chance, 4), n = chance_below(chance, fabric->node_count);
+	bool today = chance_percent(chance, 50), blocks = chance_percent(chance, 50);
+
+	for (int i = 0; i < 3; i++)
+		kinds[i] = 1 + chance_below(chance, chance_percent(chance, 70) ? 4 : GPUS_MAX);
+	for (; nodes > 0; nodes--, n = (n + 1) % fabric->node_count) {
+		const struct node *node = &fabric->nodes[n];
+		unsigned mask = node_all(node) & ~(today ? node->used_mask | node->unhealthy_mask : 0);
+		for (int left = mask_count(mask), tries = 0; tries < 6 && members < MEMBERS_MAX; tries++) {
+			int size = kinds[chance_below(chance, 3)];
+			if (size > left)
+				continue;
+			job->sizes[members++] = size;
+			left -= size;
+		}
+	}
+	if (members < 2)
+		return;
+	job->members = members;
+	for (int i = members - 1; i > 0; i--) {
+		int other = chance_below(chance, i + 1), kept = job->sizes[i];
+		job->sizes[i] = job->sizes[other];
+		job->sizes[other] = kept;
+	}
+	for (int i = 0; blocks && i < members; i++)
+		for (int j = i + 1; j < members; j++)
+			if (job->sizes[j] > job->sizes[i]) {
+				int kept = job->sizes[i];
+				job->sizes[i] = job->sizes[j];
+				job->sizes[j] = kept;
+			}
+}
+
+/* The members of each size follow each other in rank: K1 of pack.h. */
+static bool sizes_in_blocks(const struct job *job)
+{
+	int blocks = 0, kinds = 0;
+	for (int rank = 0; rank < job->members; rank++) {
+		bool seen = false;
+		for (int lower = 0; lower < rank; lower++)
+			seen = seen || job->sizes[lower] == job->sizes[rank];
+		kinds += !seen;
+		blocks += rank == 0 || job->sizes[rank] != job->sizes[rank - 1];
+	}
+	return blocks == kinds;
+}
+
 /* Sizes that differ, members without GPUs, minMember, gpu-count. */
-static void make_odd_members(struct chance *chance, struct job *job)
+static void make_odd_members(struct chance *chance, const struct fabric *fabric, struct job *job)
 {
 	bool mixed = chance_percent(chance, 12);
 
 	for (int rank = 0; mixed && rank < job->members; rank++)
 		job->sizes[rank] = 1 + chance_below(chance, job->sizes[0]);
+	if (!mixed && chance_percent(chance, 25))
+		make_tight_members(chance, fabric, job);
 	if (chance_percent(chance, 4))
 		for (int rank = 1; rank < job->members; rank++)
 			if (chance_percent(chance, 40))
@@ -427,12 +480,12 @@ static void make_jobs(struct chance *chance, bool speeds_matter, enum verb verb,
 		make_members(chance, &instance->fabric, verb == VERB_PLAN ? MEMBERS_MAX : 5, job);
 		make_wishes(chance, &instance->fabric, speeds_matter, job);
 		if (verb == VERB_PLAN)
-			make_odd_members(chance, job);
+			make_odd_members(chance, &instance->fabric, job);
 		job->sizes_as_list = !sizes_equal(job, job->members) || chance_percent(chance, 10);
 		for (int rank = 0; rank < job->members; rank++)
 			job->sizes_as_list = job->sizes_as_list || job->sizes[rank] == 0;
 		if (chance_percent(chance, 35))
-			make_claim(chance, &instance->fabric, sizes_equal(job, job->members), &job->claim);
+			make_claim(chance, &instance->fabric, sizes_in_blocks(job), &job->claim);
 		if (verb == VERB_RECOVER) {
 			static const int weights[RECOVERIES] = {45, 45, 10};
 			job->recovery = (enum recovery)chance_weighted(chance, weights, RECOVERIES);

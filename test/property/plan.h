@@ -46,6 +46,7 @@ struct outcome { /* what the answer for a gang must be */
 	enum step decided;
 	int members;
 	bool open;        /* of the plan only the key of step 3 is known: plan_adopt() */
+	bool adopted;     /* it was open, and an answer was as good */
 	unsigned allowed; /* then: the nodes that it may use */
 	struct plan plan;
 };
@@ -756,6 +757,7 @@ static bool plan_adopt(const struct gang *gang, const struct state *state, const
 		return false;
 	outcome->plan = plan;
 	outcome->open = false;
+	outcome->adopted = true;
 	return true;
 }
 
