@@ -194,6 +194,20 @@ static bool hopeless(const struct seek *seek, uint32_t i)
 	return !undercuts(seek, &least);
 }
 
+/* No choice at all costs less than the limit. */
+static bool proven(struct seek *seek)
+{
+	struct hunt *hunt = seek->hunt;
+	struct price price = hunt->price;
+	uint32_t gain = hunt->gain;
+	hunt->price = (struct price){0};
+	hunt->gain = 0;
+	bool none = hopeless(seek, 0);
+	hunt->price = price;
+	hunt->gain = gain;
+	return none;
+}
+
 /* ---- choices ------------------------------------------------------------------------------------------------------------- */
 
 /* The largest part of it that helps. */
@@ -276,7 +290,7 @@ static bool seek_cheapest(struct seek *seek, bool first)
 		bool fits = !asked && undercuts(seek, &hunt->price) && hunt->price.gangs > 0 && enough(seek);
 		if (fits)
 			keep(seek);
-		if ((fits && first) || !hunt_pay(hunt, 24))
+		if ((fits && (first || proven(seek))) || !hunt_pay(hunt, 24))
 			break;
 		if (!fits && !hopeless(seek, i)) {
 			units[i].below = seek->last;
@@ -323,21 +337,30 @@ static bool fits_with_budgets(struct hunt *hunt, int32_t most, uint32_t budgets)
 	return found;
 }
 
-/* The lowest priority up to which gangs must go, when with those up to `most` it works. Between two that gangs have there
- * is nothing to be tried. */
-static int32_t lowest_priority(struct hunt *hunt, int32_t most, uint32_t budgets)
+/* Somewhere above lo and up to hi, where it works: the lowest priority up to which gangs must go. Between two that gangs have
+ * there is nothing to be tried. */
+static int32_t lowest_between(struct hunt *hunt, int64_t lo, int64_t hi, uint32_t budgets, bool by_counting)
 {
-	int64_t hi = most, lo = (int64_t)INT32_MIN - 1; /* up to hi it works, up to lo it does not */
 	for (bool first = true; hi - lo > 1; first = false) {
 		int64_t mid =
 			first ? hi - 1 : lo + (hi - lo) / 2; /* mostly the one that others have reached is the lowest */
-		bool fits = fits_with_budgets(hunt, (int32_t)mid, budgets);
+		bool fits = by_counting ? hunt_could(hunt, (int32_t)mid, budgets == 0)
+					: fits_with_budgets(hunt, (int32_t)mid, budgets);
 		if (fits)
 			hi = hunt->lower;
 		else
 			lo = (int64_t)hunt->higher - 1 < hi ? (int64_t)hunt->higher - 1 : hi - 1;
 	}
 	return (int32_t)hi;
+}
+
+/* Counting is a bound from below, and mostly it is the answer. */
+static int32_t lowest_priority(struct hunt *hunt, int32_t most, uint32_t budgets)
+{
+	int32_t least = lowest_between(hunt, (int64_t)INT32_MIN - 1, most, budgets, true);
+	if ((hunt->exact && budgets == 0) || least == most || fits_with_budgets(hunt, least, budgets))
+		return least;
+	return lowest_between(hunt, least, most, budgets, false);
 }
 
 static bool fewest_budgets(struct hunt *hunt, int32_t most, uint32_t under, uint32_t *budgets)
