@@ -336,9 +336,10 @@ static bool hunt_down(struct hunt *hunt)
 static bool find_victims(struct hunt *hunt, const struct answer *waits)
 {
 	bool relaxes = hunt->ask.mode == MODE_PREFERRED && !hunt->ask.latency_sensitive;
-	learn_rule(hunt, waits);
-	if (!relaxes)
+	if (!relaxes) {
+		learn_rule(hunt, waits);
 		return hunt_down(hunt);
+	}
 	struct answer strict = *waits;
 	hunt->ask.mode = MODE_REQUIRED;
 	if (!fits(hunt, &hunt->ask))

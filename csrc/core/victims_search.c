@@ -21,6 +21,9 @@ struct seek { /* one branch and bound */
 	int32_t most;       /* priority of a victim */
 	struct price limit; /* to be undercut */
 	bool found;
+	bool refused;            /* by the planner, where counting saw room */
+	bool skipped;            /* it was not asked about every choice on the way down */
+	uint32_t gap, wait;      /* choices that it is not asked about next, until there is an answer */
 	uint16_t last;           /* unit that was chosen last; UNIT_NONE: none */
 	uint64_t want;           /* gains that are needed in all */
 	uint64_t unbudgeted;     /* gains of gangs that may go without a budget, which come first under GOAL_BUDGETS */
@@ -219,7 +222,27 @@ static uint32_t most_gone(const struct unit *unit)
 static bool enough(struct seek *seek)
 {
 	struct hunt *hunt = seek->hunt;
-	return hunt_has_room(hunt) && (hunt->exact || hunt_fits_choice(hunt, seek->most, seek->last));
+	bool room = hunt_has_room(hunt), fits = room && (hunt->exact || hunt_fits_choice(hunt, seek->most, seek->last));
+	seek->refused = room && !fits;
+	return fits;
+}
+
+/* Asks whether what is chosen is enough, with units from i on still to come. Plans are dear: until there is an answer, each
+ * refusal doubles the number of choices that go by without a plan. */
+static bool ask(struct seek *seek, uint32_t i)
+{
+	struct hunt *hunt = seek->hunt;
+	if (!undercuts(seek, &hunt->price) || hunt->price.gangs == 0)
+		return false;
+	if (!seek->found && seek->wait > 0 && i < hunt->work->unit_count) {
+		seek->wait--;
+		seek->skipped = true;
+		return false;
+	}
+	bool fits = enough(seek);
+	if (seek->refused && !seek->found && !hunt->by_sets)
+		seek->wait = seek->gap = 2 * seek->gap + 1;
+	return fits;
 }
 
 /* What is chosen is enough: is it so with less of this unit? */
@@ -287,7 +310,7 @@ static bool seek_cheapest(struct seek *seek, bool first)
 	measure(seek);
 	seek->last = UNIT_NONE;
 	for (;;) {
-		bool fits = !asked && undercuts(seek, &hunt->price) && hunt->price.gangs > 0 && enough(seek);
+		bool fits = !asked && ask(seek, i);
 		if (fits)
 			keep(seek);
 		if ((fits && (first || proven(seek))) || !hunt_pay(hunt, 24))
@@ -306,7 +329,7 @@ static bool seek_cheapest(struct seek *seek, bool first)
 		hunt_pay(hunt, 8ull * units[seek->last].count);
 		uint16_t last = seek->last;
 		i = step_back(seek, !fits && i == last + 1u && lacks(seek, i));
-		asked = seek->last != last; /* less is chosen than on the way down, where it was not enough */
+		asked = seek->last != last && !seek->skipped; /* on the way down this was not enough */
 	}
 	while (seek->last != UNIT_NONE) {
 		hunt_choose(hunt, &units[seek->last], 0);
