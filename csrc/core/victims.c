@@ -11,7 +11,7 @@
  */
 #include "core/victims_work.h"
 
-#define SHARE      16u  /* of the budget that is left may be spent on one domain */
+#define SHARE      4u   /* of the budget that is left may be spent on one domain */
 #define PLAN_SHARE 3u   /* of the budget is kept for the plan at the end */
 #define SET_STEPS  64u  /* that choosing sets of GPUs on a node is worth */
 #define ASK_STEPS  256u /* that a plan is worth, beside those for nodes and members */
@@ -45,18 +45,21 @@ int price_compare(const struct price *a, const struct price *b)
 
 bool hunt_pay(struct hunt *hunt, uint64_t steps)
 {
-	if (hunt->steps < steps || !budget_take(place_budget(hunt->core->work), steps)) {
-		hunt->steps = 0;
+	struct budget *budget = place_budget(hunt->core->work);
+	bool granted = steps <= hunt->steps && budget_take(budget, steps);
+	if (!granted) { /* they may have been done already: then they are paid for as far as possible */
+		budget->left -= budget->left < steps ? budget->left : steps;
 		hunt->cut = true;
-		return false;
 	}
-	hunt->steps -= steps;
-	return true;
+	hunt->steps -= hunt->steps < steps ? hunt->steps : steps;
+	return granted;
 }
 
 void hunt_found(struct hunt *hunt)
 {
-	uint64_t share = place_budget(hunt->core->work)->left / SHARE;
+	uint64_t left = place_budget(hunt->core->work)->left;
+	uint64_t share =
+		hunt->rule.name == FROND_RULE_NONE ? left : left / SHARE; /* without a rule there is one domain */
 	hunt->steps = hunt->found || hunt->steps < share ? hunt->steps : share;
 	hunt->found = true;
 }
@@ -176,7 +179,7 @@ static bool sets_of_choice(struct hunt *hunt, int32_t most, uint16_t last)
 static uint64_t plan_steps(const struct hunt *hunt)
 {
 	return ASK_STEPS + 4ull * hunt->fabric->node_count + 16ull * hunt->ask.count +
-	       32ull * (hunt->span.end - hunt->span.first);
+	       32ull * (hunt->span.end - hunt->span.first) + 48ull * hunt->inside_count;
 }
 
 bool hunt_fits_without(struct hunt *hunt, int32_t most, bool unbudgeted)
@@ -226,7 +229,7 @@ bool hunt_fits_choice(struct hunt *hunt, int32_t most, uint16_t last)
 
 static void begin(struct hunt *hunt, const struct ask *ask)
 {
-	uint32_t largest = 0, smallest = UINT32_MAX;
+	uint32_t by_size[FROND_GPUS_MAX + 1] = {0}, at_least = 0, weight = 0;
 	hunt->ask = *ask;
 	hunt->pin_first = FROND_NONE;
 	hunt->members = 0;
@@ -236,8 +239,7 @@ static void begin(struct hunt *hunt, const struct ask *ask)
 		if (member->gpus == 0)
 			continue;
 		if (member->pinned_slot == FROND_NONE) {
-			largest = max_u32(largest, member->gpus);
-			smallest = min_u32(smallest, member->gpus);
+			by_size[member->gpus]++;
 			hunt->members++;
 			hunt->gpus += member->gpus;
 			continue;
@@ -246,8 +248,19 @@ static void begin(struct hunt *hunt, const struct ask *ask)
 		hunt->pin_last = hunt->pin_first == FROND_NONE ? position : max_u32(hunt->pin_last, position);
 		hunt->pin_first = min_u32(hunt->pin_first, position);
 	}
-	hunt->mixed = smallest < largest;
-	hunt->size = max_u32(largest, 1);
+	/* Where sizes differ, those of a size and above need room of that size; the size that needs most of it is counted. */
+	hunt->size = 1;
+	hunt->need = 0;
+	hunt->mixed = false;
+	for (uint32_t size = FROND_GPUS_MAX; size > 0; size--) {
+		hunt->mixed |= by_size[size] > 0 && at_least > 0;
+		at_least += by_size[size];
+		if (by_size[size] == 0 || at_least * size < weight)
+			continue;
+		weight = at_least * size;
+		hunt->size = size;
+		hunt->need = at_least;
+	}
 }
 
 static void learn_rule(struct hunt *hunt, const struct answer *answer)
@@ -265,12 +278,10 @@ static void learn_rule(struct hunt *hunt, const struct answer *answer)
 	hunt->by_gpus = hunt->mixed && single;
 	hunt->by_sets = claimed && single && !hunt->mixed && !capped;
 	hunt->exact = !claimed && !capped && !crosses && !shaped && (!hunt->mixed || single);
-	hunt->size = hunt->by_gpus ? 1 : hunt->size;
-	hunt->need = 0;
-	for (uint32_t i = 0; i < ask->count; i++)
-		hunt->need += ask->members[i].pinned_slot == FROND_NONE && ask->members[i].gpus == hunt->size;
-	if (hunt->by_gpus)
+	if (hunt->by_gpus) {
+		hunt->size = 1;
 		hunt->need = (uint32_t)hunt->gpus;
+	}
 }
 
 /* Every domain of the rule. True: the victims are in work->evict, and the domain in the span in hand. */
@@ -283,7 +294,7 @@ static bool find_cheapest(struct hunt *hunt)
 	for (struct spans spans = spans_of(hunt->fabric, &hunt->rule, hunt->spreads); spans_next(&spans);) {
 		hunt->span = spans.span;
 		hunt->steps = hunt->found ? budget->left / SHARE : budget->left;
-		if (budget->spent) {
+		if (budget->spent || budget->left == 0) {
 			hunt->cut = true;
 			break;
 		}
@@ -325,9 +336,10 @@ static bool hunt_down(struct hunt *hunt)
 static bool find_victims(struct hunt *hunt, const struct answer *waits)
 {
 	bool relaxes = hunt->ask.mode == MODE_PREFERRED && !hunt->ask.latency_sensitive;
-	learn_rule(hunt, waits);
-	if (!relaxes)
+	if (!relaxes) {
+		learn_rule(hunt, waits);
 		return hunt_down(hunt);
+	}
 	struct answer strict = *waits;
 	hunt->ask.mode = MODE_REQUIRED;
 	if (!fits(hunt, &hunt->ask))
@@ -404,7 +416,6 @@ int32_t victims(struct victims_work *work, struct core *core, const struct ask *
 {
 	struct hunt hunt = {
 		.work = work, .core = core, .fabric = &core->fabric, .places = places, .priority = priority};
-	uint32_t depth = core->undo.depth;
 	*out = (struct frond_victims){0};
 	work->evict_count = 0;
 	budget_begin(place_budget(core->work), core->fabric.node_count);
@@ -422,9 +433,7 @@ int32_t victims(struct victims_work *work, struct core *core, const struct ask *
 	memset(work->unit_of, 0, work->entry_cap * sizeof *work->unit_of);
 	memset(work->freed, 0, work->node_cap * sizeof *work->freed);
 	hunt_rank(&hunt);
-	core->undo.depth = 0; /* all of it is taken back by hand */
 	bool found = find_victims(&hunt, &waits);
-	core->undo.depth = depth;
 	if (!found) {
 		hunt.answer = waits;
 		work->evict_count = 0;

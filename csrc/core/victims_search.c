@@ -21,6 +21,9 @@ struct seek { /* one branch and bound */
 	int32_t most;       /* priority of a victim */
 	struct price limit; /* to be undercut */
 	bool found;
+	bool refused;            /* by the planner, where counting saw room */
+	bool skipped;            /* it was not asked about every choice on the way down */
+	uint32_t gap, wait;      /* choices that it is not asked about next, until there is an answer */
 	uint16_t last;           /* unit that was chosen last; UNIT_NONE: none */
 	uint64_t want;           /* gains that are needed in all */
 	uint64_t unbudgeted;     /* gains of gangs that may go without a budget, which come first under GOAL_BUDGETS */
@@ -194,6 +197,20 @@ static bool hopeless(const struct seek *seek, uint32_t i)
 	return !undercuts(seek, &least);
 }
 
+/* No choice at all costs less than the limit. */
+static bool proven(struct seek *seek)
+{
+	struct hunt *hunt = seek->hunt;
+	struct price price = hunt->price;
+	uint32_t gain = hunt->gain;
+	hunt->price = (struct price){0};
+	hunt->gain = 0;
+	bool none = hopeless(seek, 0);
+	hunt->price = price;
+	hunt->gain = gain;
+	return none;
+}
+
 /* ---- choices ------------------------------------------------------------------------------------------------------------- */
 
 /* The largest part of it that helps. */
@@ -205,7 +222,27 @@ static uint32_t most_gone(const struct unit *unit)
 static bool enough(struct seek *seek)
 {
 	struct hunt *hunt = seek->hunt;
-	return hunt_has_room(hunt) && (hunt->exact || hunt_fits_choice(hunt, seek->most, seek->last));
+	bool room = hunt_has_room(hunt), fits = room && (hunt->exact || hunt_fits_choice(hunt, seek->most, seek->last));
+	seek->refused = room && !fits;
+	return fits;
+}
+
+/* Asks whether what is chosen is enough, with units from i on still to come. Plans are dear: until there is an answer, each
+ * refusal doubles the number of choices that go by without a plan. */
+static bool ask(struct seek *seek, uint32_t i)
+{
+	struct hunt *hunt = seek->hunt;
+	if (!undercuts(seek, &hunt->price) || hunt->price.gangs == 0)
+		return false;
+	if (!seek->found && seek->wait > 0 && i < hunt->work->unit_count) {
+		seek->wait--;
+		seek->skipped = true;
+		return false;
+	}
+	bool fits = enough(seek);
+	if (seek->refused && !seek->found && !hunt->by_sets)
+		seek->wait = seek->gap = 2 * seek->gap + 1;
+	return fits;
 }
 
 /* What is chosen is enough: is it so with less of this unit? */
@@ -273,10 +310,10 @@ static bool seek_cheapest(struct seek *seek, bool first)
 	measure(seek);
 	seek->last = UNIT_NONE;
 	for (;;) {
-		bool fits = !asked && undercuts(seek, &hunt->price) && hunt->price.gangs > 0 && enough(seek);
+		bool fits = !asked && ask(seek, i);
 		if (fits)
 			keep(seek);
-		if ((fits && first) || !hunt_pay(hunt, 24))
+		if ((fits && (first || proven(seek))) || !hunt_pay(hunt, 24))
 			break;
 		if (!fits && !hopeless(seek, i)) {
 			units[i].below = seek->last;
@@ -292,7 +329,7 @@ static bool seek_cheapest(struct seek *seek, bool first)
 		hunt_pay(hunt, 8ull * units[seek->last].count);
 		uint16_t last = seek->last;
 		i = step_back(seek, !fits && i == last + 1u && lacks(seek, i));
-		asked = seek->last != last; /* less is chosen than on the way down, where it was not enough */
+		asked = seek->last != last && !seek->skipped; /* on the way down this was not enough */
 	}
 	while (seek->last != UNIT_NONE) {
 		hunt_choose(hunt, &units[seek->last], 0);
@@ -323,21 +360,30 @@ static bool fits_with_budgets(struct hunt *hunt, int32_t most, uint32_t budgets)
 	return found;
 }
 
-/* The lowest priority up to which gangs must go, when with those up to `most` it works. Between two that gangs have there
- * is nothing to be tried. */
-static int32_t lowest_priority(struct hunt *hunt, int32_t most, uint32_t budgets)
+/* Somewhere above lo and up to hi, where it works: the lowest priority up to which gangs must go. Between two that gangs have
+ * there is nothing to be tried. */
+static int32_t lowest_between(struct hunt *hunt, int64_t lo, int64_t hi, uint32_t budgets, bool by_counting)
 {
-	int64_t hi = most, lo = (int64_t)INT32_MIN - 1; /* up to hi it works, up to lo it does not */
 	for (bool first = true; hi - lo > 1; first = false) {
 		int64_t mid =
 			first ? hi - 1 : lo + (hi - lo) / 2; /* mostly the one that others have reached is the lowest */
-		bool fits = fits_with_budgets(hunt, (int32_t)mid, budgets);
+		bool fits = by_counting ? hunt_could(hunt, (int32_t)mid, budgets == 0)
+					: fits_with_budgets(hunt, (int32_t)mid, budgets);
 		if (fits)
 			hi = hunt->lower;
 		else
 			lo = (int64_t)hunt->higher - 1 < hi ? (int64_t)hunt->higher - 1 : hi - 1;
 	}
 	return (int32_t)hi;
+}
+
+/* Counting is a bound from below, and mostly it is the answer. */
+static int32_t lowest_priority(struct hunt *hunt, int32_t most, uint32_t budgets)
+{
+	int32_t least = lowest_between(hunt, (int64_t)INT32_MIN - 1, most, budgets, true);
+	if ((hunt->exact && budgets == 0) || least == most || fits_with_budgets(hunt, least, budgets))
+		return least;
+	return lowest_between(hunt, least, most, budgets, false);
 }
 
 static bool fewest_budgets(struct hunt *hunt, int32_t most, uint32_t under, uint32_t *budgets)

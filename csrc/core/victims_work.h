@@ -33,7 +33,7 @@ struct hunt { /* one call */
 	struct rule rule;
 	bool spreads;
 	uint32_t members;             /* to place */
-	uint32_t size, need;          /* GPUs of a member and how many of them; sizes differ: of the largest */
+	uint32_t size, need;          /* GPUs of a member and how many of them have so many, or more */
 	uint64_t gpus;                /* to place in all */
 	uint32_t pin_first, pin_last; /* positions of pinned members; first > last: none */
 	bool mixed;                   /* sizes differ */
