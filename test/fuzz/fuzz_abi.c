@@ -213,21 +213,17 @@ static void pod_put(struct run *run)
 	/* One after the other: inside one list each compiler has its own order. */
 	struct frond_key key = pod_key(run), gang = gang_key(run);
 	struct frond_pod pod = {.pod = key, .slot = below(run, NODES + 1), .gang = gang, .rank = FROND_NONE};
-	uint32_t start = words.len;
-	for (uint32_t gpu = 0; gpu < 8; gpu++) {
-		if (!(mask >> gpu & 1))
-			continue;
-		char id[64];
-		snprintf(id, sizeof id, "%snode-%u-gpu-%u", pod.gpus > 0 ? "," : "", (unsigned)pod.slot + 1,
-			 (unsigned)gpu);
-		say(&words, id);
+	pod.gpu_mask = mask;
+	for (; mask != 0; mask &= mask - 1)
 		pod.gpus++;
-	}
-	pod.allocated = (struct frond_span){start, words.len - start};
 	if (rarely(run))
-		pod.allocated.len = 0; /* held by count */
+		pod.gpu_mask = 0; /* held by count */
 	if (rarely(run))
-		pod.gpus = below(run, 20); /* not what the list says */
+		pod.gpus = below(run, 20); /* not what the mask says */
+	if (rarely(run))
+		pod.gpu_mask |= 1u << below(run, 32); /* perhaps no GPU of the node */
+	if (rarely(run))
+		pod.reserved = below(run, 2);
 	if (rarely(run))
 		pod.name = say_number(&words, "ns/job-", below(run, 4));
 	if (rarely(run))
@@ -457,8 +453,8 @@ static void order_with_thrift(struct run *run)
 
 static bool holds(struct run *run, struct frond_key pod)
 {
-	uint32_t len;
-	int32_t code = run->abi->binding(run->engine, &pod, run->text, TEXT, &len);
+	struct frond_held held;
+	int32_t code = run->abi->pod_get(run->engine, &pod, &held);
 	MUST(code == FROND_OK || code == FROND_UNKNOWN);
 	return code == FROND_OK;
 }
@@ -735,7 +731,13 @@ static void look(struct run *run)
 {
 	struct frond_key pod = pod_key(run);
 	uint32_t len = 0, cap = below(run, 200), needed = 0;
-	answered(run, ASKS, run->abi->binding(run->engine, &pod, run->text, TEXT, &len));
+	struct frond_place place;
+	struct frond_held held;
+	int32_t code = run->abi->pod_get(run->engine, &pod, &held);
+	MUST((run->abi->binding(run->engine, &pod, &place, run->text, TEXT, &len) == FROND_OK) == (code == FROND_OK));
+	if (code == FROND_OK)
+		MUST(place.gpu_mask == held.gpu_mask && (place.slot == held.slot || held.gpu_mask == 0));
+	answered(run, ASKS, code);
 	answered(run, ASKS, run->abi->problems(run->engine, run->text, TEXT, &len));
 	answered(run, ASKS, run->abi->map(run->engine, cap & 1, run->text, TEXT, &len));
 	if (run->abi->map(run->engine, 0, run->text, cap, &needed) == FROND_SMALL)
