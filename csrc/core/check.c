@@ -206,9 +206,10 @@ static int32_t check_tables(const struct core *core, struct out *out)
 	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
 		const struct node *node = &core->nodes[slot];
 		nodes[node->topology] += node->present;
-		if (node->present && core_topology_gpus(core, node->topology) < node->gpus)
-			return BROKEN(out, "node %" PRIu32 " has %u GPUs, its link table %u has fewer", slot,
-				      (unsigned)node->gpus, (unsigned)node->topology);
+		uint32_t gpus = core_topology_gpus(core, node->topology);
+		if (node->present && (gpus == FROND_NONE || gpus < node->gpus))
+			return BROKEN(out, "node %" PRIu32 " has %u GPUs, its link table %u fewer, or it is not there",
+				      slot, (unsigned)node->gpus, (unsigned)node->topology);
 	}
 	for (uint32_t id = 0; id < FROND_TOPOLOGIES; id++) {
 		if (nodes[id] != tables->nodes[id])

@@ -157,8 +157,8 @@ func (r *Report) device(device map[string]any, path string, index uint32) (model
 	if err != nil {
 		return "", err
 	}
-	if mig || len(slices) > 0 {
-		r.Unhealthy |= 1 << index // nobody can have all of it
+	if mig || slices != nil {
+		r.Unhealthy |= 1 << index // nobody can have all of it, even if no slice was made yet
 	}
 	if _, there := device["numaNode"]; there {
 		numa, err := number(device, path+".numaNode", "numaNode", 0, numaMax)

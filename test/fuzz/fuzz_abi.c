@@ -55,6 +55,8 @@ struct run {
 		const char *model, *claim;
 		int32_t priority;
 		int64_t deadline_ms;
+		uint32_t named_count;
+		struct frond_named named[FROND_GPUS_MAX];
 	} later;
 };
 
@@ -297,7 +299,9 @@ static uint32_t pick_request(struct run *run, uint32_t count, struct words *word
 					  .name = say(words, "ns/gang"),
 					  .deadline_ms = run->later.deadline_ms,
 					  .priority = run->later.priority,
+					  .named_count = run->later.named_count,
 					  .claim = say(words, run->later.claim)};
+	memcpy(request->named, run->later.named, sizeof request->named);
 	request->gpus_desired = pick_members(run, count);
 	request->annotations = below(run, WISHES + 1);
 	for (uint32_t i = 0; i < request->annotations; i++)
@@ -672,6 +676,8 @@ static void topology_put(struct run *run)
 			topology.link_gbps[a][b] = topology.link_gbps[b][a] = gbps;
 		}
 	}
+	if (rarely(run)) /* more tables than there is room for */
+		topology.link_gbps[0][1] = topology.link_gbps[1][0] = gpus > 1 ? (uint16_t)below(run, 256) : 0;
 	if (rarely(run))
 		topology.link_gbps[below(run, 8)][1]++;
 	int32_t code = run->abi->topology_put(run->engine, &topology, &id, run->text, TEXT, &len);
@@ -702,6 +708,12 @@ static void ask_later(struct run *run)
 	run->later.claim = claims[below(run, 9)];
 	run->later.priority = (int32_t)below(run, 4) - 1;
 	run->later.deadline_ms = run->now_ms + 1000 * (int64_t)below(run, 30);
+	memset(run->later.named, 0, sizeof run->later.named);
+	run->later.named_count = strstr(run->later.claim, "preferIds") == NULL ? 0 : below(run, 4);
+	for (uint32_t i = 0; i < run->later.named_count; i++) { /* a slot twice, or no GPU, now and then */
+		run->later.named[i].slot = below(run, NODES + 1);
+		run->later.named[i].gpu_mask = below(run, 256);
+	}
 }
 
 static void config_put(struct run *run)
@@ -813,6 +825,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run->trial_count = 0;
 	run->later.topology = FROND_NONE;
 	run->later.model = run->later.claim = "";
+	run->later.named_count = 0;
+	memset(run->later.named, 0, sizeof run->later.named);
 	run->later.priority = 0;
 	run->later.deadline_ms = 0;
 	if (!create(run))

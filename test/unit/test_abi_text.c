@@ -172,6 +172,52 @@ static void test_sixteen_devices_and_long_names_fit(void)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->map(c->engine, 0, c->text, CLUSTER_TEXT - 1, &c->len));
 }
 
+/* ---- replicas of shared GPUs ------------------------------------------------------------------------------------ */
+
+static const char *problems(void)
+{
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->problems(c->engine, c->text, CLUSTER_TEXT - 1, &c->len));
+	c->text[c->len] = 0;
+	return c->text;
+}
+
+static void test_nodes_with_replicas_are_named_and_scheduled_by_devices(void)
+{
+	static const char known[] =
+		"node odd lets pods have more GPUs than its 4 devices: replicas of shared GPUs are not "
+		"scheduled, whole devices are\n",
+			  unknown[] =
+				  "node odd lets pods have more than 16 GPUs and no report names its devices: replicas "
+				  "of shared GPUs are not scheduled, no pod with GPUs goes there\n";
+	TEST_ASSERT_EQUAL_STRING("", problems());
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 4, "odd", 4, 0, FROND_NODE_REPLICAS, 0, "leaf-9", "spine-1"));
+	TEST_ASSERT_EQUAL_STRING(known, problems());
+	TEST_ASSERT_NOT_NULL(strstr(dump(c), "node 4 gpus 4 topology 2 unhealthy 0 flags 4 "));
+	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 4, .only = 5}); /* it is open */
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 4, "odd", 0, 0, FROND_NODE_REPLICAS | FROND_NODE_CORDONED, 0,
+						   "leaf-9", "spine-1"));
+	TEST_ASSERT_EQUAL_STRING(unknown, problems());
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 4, "odd", 4, 0, 0, 0, "leaf-9", "spine-1"));
+	TEST_ASSERT_EQUAL_STRING("", problems());
+	check(c);
+}
+
+static void test_of_many_nodes_with_replicas_the_first_are_named(void)
+{
+	char name[16];
+	cluster_free(c);
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, 70, 2, "", "");
+	for (uint32_t slot = 0; slot < 66; slot++) {
+		snprintf(name, sizeof name, "n%u", (unsigned)slot);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, 2, 0, FROND_NODE_REPLICAS, 0, NULL, NULL));
+	}
+	TEST_ASSERT_NOT_NULL(strstr(problems(), "node n63 lets"));
+	TEST_ASSERT_NULL(strstr(c->text, "node n64 lets"));
+	TEST_ASSERT_NOT_NULL(strstr(c->text, "\n2 further nodes let pods have more GPUs than they have devices\n"));
+}
+
 /* ---- codes, dump, args, fabrics --------------------------------------------------------------------------------- */
 
 static void test_every_code_has_a_text(void)
@@ -296,6 +342,8 @@ int main(void)
 	RUN_TEST(test_what_is_held_by_count_has_no_place);
 	RUN_TEST(test_a_node_without_a_leaf_has_no_domain);
 	RUN_TEST(test_sixteen_devices_and_long_names_fit);
+	RUN_TEST(test_nodes_with_replicas_are_named_and_scheduled_by_devices);
+	RUN_TEST(test_of_many_nodes_with_replicas_the_first_are_named);
 	RUN_TEST(test_every_code_has_a_text);
 	RUN_TEST(test_the_dump_is_canonical);
 	RUN_TEST(test_the_same_state_has_the_same_dump_whatever_its_history);
