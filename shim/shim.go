@@ -356,6 +356,9 @@ func (e *Engine) Reserve(request Request, members []Member, places []Place) erro
 	if len(members) == 0 || len(members) != len(places) {
 		return &Error{Code: CodeBad, Text: fmt.Sprintf("%d members do not match %d places", len(members), len(places))}
 	}
+	if err := checkNamed(request.Named); err != nil {
+		return err
+	}
 	return e.locked(func(shim *C.struct_shim) error {
 		e.input.reset()
 		record := requestRecord(request, len(members), 0)
