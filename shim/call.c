@@ -36,6 +36,8 @@ int32_t call_run(const struct frond_abi *abi, frond_engine *engine, const struct
 		return abi->node_remove(engine, c->slot);
 	case CALL_pod_put:
 		return abi->pod_put(engine, c->pod, c->in, c->in_len, c->text, c->cap, c->len);
+	case CALL_pod_get:
+		return abi->pod_get(engine, c->key, c->held);
 	case CALL_plan:
 		return abi->plan(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->room_count,
 				 c->plan, c->places, c->text, c->cap, c->len);
@@ -72,7 +74,7 @@ int32_t call_run(const struct frond_abi *abi, frond_engine *engine, const struct
 		return abi->victims(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->room_count,
 				    c->victims, c->places, c->keys, c->list_cap, c->text, c->cap, c->len);
 	case CALL_binding:
-		return abi->binding(engine, c->key, c->text, c->cap, c->len);
+		return abi->binding(engine, c->key, c->place, c->text, c->cap, c->len);
 	case CALL_stats:
 		return abi->stats(engine, c->stats);
 	case CALL_problems:
@@ -113,15 +115,21 @@ static const struct field node_fields[] = {FIELD(U32, node, slot),           FIE
 					   FIELD(U32, node, uplink_gbps),    FIELD(SLOT, node, topology),
 					   FIELD(SPAN, node, name),          FIELD(SPAN, node, model)};
 
-static const struct field pod_fields[] = {FIELD(KEY, pod, pod),        FIELD(U32, pod, slot),  FIELD(U32, pod, gpus),
-					  FIELD(SPAN, pod, allocated), FIELD(SPAN, pod, name), FIELD(KEY, pod, gang),
-					  FIELD(SLOT, pod, rank),      FIELD(U32, pod, flags)};
+static const struct field pod_fields[] = {FIELD(KEY, pod, pod),      FIELD(U32, pod, slot),  FIELD(U32, pod, gpus),
+					  FIELD(U32, pod, gpu_mask), FIELD(SLOT, pod, rank), FIELD(SPAN, pod, name),
+					  FIELD(KEY, pod, gang),     FIELD(U32, pod, flags)};
+
+static const struct field held_fields[] = {
+	FIELD(KEY, held, gang),     FIELD(SLOT, held, slot), FIELD(U32, held, gpus), FIELD(U32, held, gpu_mask),
+	FIELD(U32, held, by_count), FIELD(SLOT, held, rank), FIELD(U32, held, state)};
+
+static const struct field named_fields[] = {FIELD(U32, named, slot), FIELD(U32, named, gpu_mask)};
 
 static const struct field request_fields[] = {
-	FIELD(KEY, request, gang),         FIELD(U32, request, members), FIELD(U32, request, min_member),
-	FIELD(U64, request, gpus_desired), FIELD(I64, request, age_ms),  FIELD(SLOT, request, only_slot),
-	FIELD(U32, request, annotations),  FIELD(SPAN, request, name),   FIELD(I64, request, deadline_ms),
-	FIELD(I32, request, priority),     FIELD(SPAN, request, claim)};
+	FIELD(KEY, request, gang),         FIELD(U32, request, members),     FIELD(U32, request, min_member),
+	FIELD(U64, request, gpus_desired), FIELD(I64, request, age_ms),      FIELD(SLOT, request, only_slot),
+	FIELD(U32, request, annotations),  FIELD(SPAN, request, name),       FIELD(I64, request, deadline_ms),
+	FIELD(I32, request, priority),     FIELD(U32, request, named_count), FIELD(SPAN, request, claim)};
 
 static const struct field member_fields[] = {FIELD(KEY, member, pod), FIELD(U32, member, rank),
 					     FIELD(U32, member, gpus), FIELD(SLOT, member, pinned_slot),
@@ -176,6 +184,7 @@ const struct field_list call_fields[RECORDS] = {
 	[RECORD_MEMBER] = LIST(member_fields), [RECORD_ROOM] = LIST(room_fields),
 	[RECORD_THRIFT] = LIST(thrift_fields), [RECORD_KIND] = LIST(kind_fields),
 	[RECORD_PLACE] = LIST(place_fields),   [RECORD_PLAN] = LIST(plan_fields),
-	[RECORD_GANG] = LIST(gang_fields),     [RECORD_MOVES] = LIST(moves_fields),
+	[RECORD_GANG] = LIST(gang_fields),     [RECORD_HELD] = LIST(held_fields),
+	[RECORD_NAMED] = LIST(named_fields),   [RECORD_MOVES] = LIST(moves_fields),
 	[RECORD_MOVE] = LIST(move_fields),     [RECORD_VICTIMS] = LIST(victims_fields),
 	[RECORD_STATS] = LIST(stats_fields)};

@@ -35,6 +35,7 @@ enum call_in {
 	IN_THRIFT = 1 << 17, /* with its kinds and what nodes have left */
 	IN_LIST_CAP = 1 << 18,
 	IN_CAP = 1 << 19,
+	IN_NAMED = 1 << 20, /* as many as the request says */
 };
 
 /* What comes out besides the code. */
@@ -51,9 +52,11 @@ enum call_out {
 	OUT_VICTIMS = 1 << 9,
 	OUT_STATS = 1 << 10,
 	OUT_TEXT = 1 << 11,
+	OUT_HELD = 1 << 12,
+	OUT_PLACE = 1 << 13, /* of the pod */
 };
 
-#define IN_JOB (IN_REQUEST | IN_MEMBERS | IN_ANNOTATIONS | IN_ROOM)
+#define IN_JOB (IN_REQUEST | IN_NAMED | IN_MEMBERS | IN_ANNOTATIONS | IN_ROOM)
 
 /* Every call that an engine takes: function of the table, what goes in, what comes out. */
 #define CALLS(X)                                                                                                       \
@@ -63,10 +66,11 @@ enum call_out {
 	X(topology_put, IN_TOPOLOGY | IN_CAP, OUT_ID | OUT_TEXT)                                                       \
 	X(node_remove, IN_SLOT, 0)                                                                                     \
 	X(pod_put, IN_POD | IN_CAP, OUT_TEXT)                                                                          \
+	X(pod_get, IN_POD_KEY, OUT_HELD)                                                                               \
 	X(plan, IN_JOB | IN_CAP, OUT_PLAN | OUT_PLACES | OUT_TEXT)                                                     \
 	X(order, IN_JOB | IN_THRIFT | IN_CAP, OUT_PLAN | OUT_POSITION | OUT_TEXT)                                      \
-	X(reserve, IN_REQUEST | IN_MEMBERS | IN_PLACES, 0)                                                             \
-	X(gang_put, IN_REQUEST | IN_ANNOTATIONS | IN_CAP, OUT_TEXT)                                                    \
+	X(reserve, IN_REQUEST | IN_NAMED | IN_MEMBERS | IN_PLACES, 0)                                                  \
+	X(gang_put, IN_REQUEST | IN_NAMED | IN_ANNOTATIONS | IN_CAP, OUT_TEXT)                                         \
 	X(gang_get, IN_GANG_KEY, OUT_GANG)                                                                             \
 	X(permit, IN_POD_KEY, OUT_VERDICT)                                                                             \
 	X(confirm, IN_POD_KEY, 0)                                                                                      \
@@ -78,7 +82,7 @@ enum call_out {
 	X(recover, IN_GANG_KEY | IN_ROOM | IN_LIST_CAP | IN_CAP, OUT_MOVES | OUT_TEXT)                                 \
 	X(defrag, IN_JOB | IN_LIST_CAP | IN_CAP, OUT_MOVES | OUT_TEXT)                                                 \
 	X(victims, IN_JOB | IN_LIST_CAP | IN_CAP, OUT_VICTIMS | OUT_PLACES | OUT_TEXT)                                 \
-	X(binding, IN_POD_KEY | IN_CAP, OUT_TEXT)                                                                      \
+	X(binding, IN_POD_KEY | IN_CAP, OUT_PLACE | OUT_TEXT)                                                          \
 	X(stats, 0, OUT_STATS)                                                                                         \
 	X(problems, IN_CAP, OUT_TEXT)                                                                                  \
 	X(map, IN_COLOR | IN_CAP, OUT_TEXT)                                                                            \
@@ -136,6 +140,8 @@ struct call {
 	struct frond_place *places;
 	uint16_t *position;
 	struct frond_gang *gang;
+	struct frond_held *held;
+	struct frond_place *place; /* binding */
 	struct frond_moves *moves;
 	struct frond_move *move_list;
 	struct frond_victims *victims;
@@ -185,6 +191,8 @@ enum call_record {
 	RECORD_PLACE,
 	RECORD_PLAN,
 	RECORD_GANG,
+	RECORD_HELD,
+	RECORD_NAMED,
 	RECORD_MOVES,
 	RECORD_MOVE,
 	RECORD_VICTIMS,

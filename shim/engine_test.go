@@ -126,10 +126,10 @@ func TestAGangFromPlanToRelease(t *testing.T) {
 	if verdict, err := e.Permit(members[1].Pod); verdict != Go || err != nil {
 		t.Errorf("%v %v", verdict, err)
 	}
-	annotations, err := e.Binding(members[1].Pod)
+	place, annotations, err := e.Binding(members[1].Pod)
 	if err != nil || annotations["topology.scheduler/rank"] != "1" || annotations["topology.scheduler/domain"] == "" ||
-		len(strings.Split(annotations["gpu.scheduling/allocated"], ",")) != 8 {
-		t.Errorf("%v %v", annotations, err)
+		place.GPUMask != 0xff || place.Ring != places[1].Ring || place.Slot != places[1].Slot {
+		t.Errorf("%+v %v %v", place, annotations, err)
 	}
 	if err := e.Confirm(members[0].Pod); err != nil {
 		t.Error(err)
@@ -271,8 +271,22 @@ func TestNodesAndPods(t *testing.T) {
 	if err := e.PodPut(Pod{Key: uid(1), Slot: 5, GPUs: 1, Rank: None}); !IsCode(err, CodeUnknown) {
 		t.Errorf("an unknown node: %v", err)
 	}
-	if err := e.PodPut(Pod{Key: uid(1), Slot: 0, GPUs: 2, Allocated: "node-1-gpu-3,node-1-gpu-4", Name: "a/b", Gang: GangKey("Job", "a", "b", "c"), Rank: 0}); err != nil {
+	if err := e.PodPut(Pod{Key: uid(1), Slot: 0, GPUs: 2, GPUMask: 0x18, Name: "a/b", Gang: GangKey("Job", "a", "b", "c"), Rank: 0}); err != nil {
 		t.Error(err)
+	}
+	if held, err := e.Pod(uid(1)); err != nil || held != (Held{Gang: GangKey("Job", "a", "b", "c"), GPUs: 2, GPUMask: 0x18, State: HeldBound}) {
+		t.Errorf("%+v %v", held, err)
+	}
+	for mask, want := range map[uint32]string{
+		0x101: "pod.gpuMask: must be GPUs of node node-1, which has 8, got mask 101",
+		0x7:   "pod.gpuMask: must be 0 or as many GPUs as pod.gpus, 2, got mask 7 with 3",
+	} {
+		if err := e.PodPut(Pod{Key: uid(2), Slot: 0, GPUs: 2, GPUMask: mask, Rank: None}); !IsCode(err, CodeBad) || err.Error() != want {
+			t.Errorf("mask %x: %v", mask, err)
+		}
+	}
+	if _, err := e.Pod(uid(2)); !IsCode(err, CodeUnknown) {
+		t.Errorf("refused, and there: %v", err)
 	}
 	if err := e.NodeRemove(0); err != nil {
 		t.Error(err)
@@ -363,8 +377,8 @@ func TestManyGoroutines(t *testing.T) {
 				if _, err := e.Permit(pod); err != nil {
 					t.Error(err)
 				}
-				if annotations, err := e.Binding(pod); err != nil || len(annotations) == 0 {
-					t.Error(annotations, err)
+				if place, annotations, err := e.Binding(pod); err != nil || len(annotations) == 0 || place.GPUMask == 0 {
+					t.Error(place, annotations, err)
 				}
 				if i%3 == 0 {
 					if err := e.Confirm(pod); err != nil {
@@ -392,35 +406,35 @@ func TestManyGoroutines(t *testing.T) {
 // Two pods exchange GPUs and a third takes over what a key held, in one call.
 func TestSwap(t *testing.T) {
 	e := engine(t)
-	pod := func(n int, allocated string, gpus uint32) Pod {
-		return Pod{Key: uid(n), Slot: 0, GPUs: gpus, Allocated: allocated, Name: "a/b", Rank: None}
+	pod := func(n int, mask, gpus uint32) Pod {
+		return Pod{Key: uid(n), Slot: 0, GPUs: gpus, GPUMask: mask, Name: "a/b", Rank: None}
 	}
-	for _, err := range e.Swap(nil, []Pod{pod(1, "node-1-gpu-0", 1), pod(2, "node-1-gpu-1", 1), pod(3, "node-1-gpu-2", 1)}) {
+	for _, err := range e.Swap(nil, []Pod{pod(1, 1, 1), pod(2, 2, 1), pod(3, 4, 1)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	errs := e.Swap([]Key{uid(3), uid(99)}, []Pod{pod(1, "", 0), pod(2, "", 0), pod(1, "node-1-gpu-1", 1), pod(2, "node-1-gpu-0", 1),
-		pod(4, "node-1-gpu-2", 1), {Key: uid(5), Slot: 7, GPUs: 1, Rank: None}})
+	errs := e.Swap([]Key{uid(3), uid(99)}, []Pod{pod(1, 0, 0), pod(2, 0, 0), pod(1, 2, 1), pod(2, 1, 1),
+		pod(4, 4, 1), {Key: uid(5), Slot: 7, GPUs: 1, Rank: None}})
 	for i, err := range errs {
 		if i < 5 && err != nil || i == 5 && !IsCode(err, CodeUnknown) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
 	check(t, e)
-	for n, want := range map[int]string{1: "node-1-gpu-1", 2: "node-1-gpu-0", 4: "node-1-gpu-2"} {
-		if got, err := e.Binding(uid(n)); err != nil || got["gpu.scheduling/allocated"] != want {
+	for n, want := range map[int]uint32{1: 2, 2: 1, 4: 4} {
+		if got, err := e.Pod(uid(n)); err != nil || got.GPUMask != want || got.GPUs != 1 || got.State != HeldBound {
 			t.Errorf("%d: %v %v", n, got, err)
 		}
 	}
-	if _, err := e.Binding(uid(3)); !IsCode(err, CodeUnknown) {
+	if _, err := e.Pod(uid(3)); !IsCode(err, CodeUnknown) {
 		t.Errorf("given back: %v", err)
 	}
 	if stats, err := e.Stats(); err != nil || stats.Conflicts != 0 {
 		t.Errorf("%+v, %v", stats, err)
 	}
 	e.Close()
-	if errs := e.Swap([]Key{uid(1)}, []Pod{pod(1, "", 1)}); len(errs) != 1 || errs[0] == nil {
+	if errs := e.Swap([]Key{uid(1)}, []Pod{pod(1, 0, 1)}); len(errs) != 1 || errs[0] == nil {
 		t.Errorf("closed: %v", errs)
 	}
 }

@@ -89,6 +89,11 @@ static void write_lines(FILE *file, const struct call *call, uint32_t nodes)
 	}
 	if (shape->in & IN_LABELS)
 		write_pairs(file, call, "label", call->label_count);
+	for (uint32_t i = 0; shape->in & IN_NAMED && i < call->request->named_count && i < FROND_GPUS_MAX; i++) {
+		fputs(" named", file);
+		write_fields(file, RECORD_NAMED, &call->request->named[i], NULL, 0);
+		fputc('\n', file);
+	}
 	for (uint32_t i = 0; shape->in & IN_MEMBERS && i < call_members(call); i++) {
 		fputs(" member", file);
 		write_fields(file, RECORD_MEMBER, &call->members[i], NULL, 0);
@@ -153,6 +158,10 @@ void record_answer(FILE *file, const struct call *call, uint32_t nodes, int32_t 
 			write_fields(file, RECORD_PLAN, call->plan, NULL, 0);
 		if (shape->out & OUT_GANG)
 			write_fields(file, RECORD_GANG, call->gang, NULL, 0);
+		if (shape->out & OUT_HELD)
+			write_fields(file, RECORD_HELD, call->held, NULL, 0);
+		if (shape->out & OUT_PLACE)
+			write_fields(file, RECORD_PLACE, call->place, NULL, 0);
 		if (shape->out & OUT_STATS)
 			write_fields(file, RECORD_STATS, call->stats, NULL, 0);
 	}

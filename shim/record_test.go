@@ -168,6 +168,12 @@ func (s *session) job() (Request, []Member, map[string]string) {
 	if s.random.IntN(3) == 0 {
 		request.Claim = []string{`{"devices": {"policy": "spread"}}`, `{"devices": {"policy": "` + s.text() + `"}}`, s.text()}[s.random.IntN(3)]
 	}
+	if s.random.IntN(4) == 0 {
+		request.Claim = `{"devices": {"policy": "preferIds", "preferIds": ["GPU-1", "GPU-2", 3]}}`
+		for slot := range uint32(s.random.IntN(4)) {
+			request.Named = append(request.Named, Named{Slot: slot, GPUMask: s.mask(1 << slot)})
+		}
+	}
 	annotations := map[string]string{}
 	for range s.random.IntN(3) {
 		annotations["topology.scheduler/"+[]string{"placement-strategy", "topology-mode", "preferred-domain", "recovery"}[s.random.IntN(4)]] =
@@ -234,12 +240,24 @@ func (s *session) place() {
 			_ = s.Confirm(member.Pod)
 		}
 		if s.random.IntN(4) == 0 {
-			_ = s.PodPut(Pod{Key: member.Pod, Slot: places[i].Slot, GPUs: member.GPUs, Allocated: s.text(), Name: s.text(),
+			_ = s.PodPut(Pod{Key: member.Pod, Slot: places[i].Slot, GPUs: member.GPUs, GPUMask: s.mask(places[i].GPUMask), Name: s.text(),
 				Gang: request.Gang, Rank: member.Rank, Flags: PodFlag(s.random.IntN(2))})
 		}
 	}
 	_ = s.GangPut(request, annotations)
 	_ = s.Reserve(request, members, places) // stale
+}
+
+// mask of GPUs, now and then not theirs.
+func (s *session) mask(mask uint32) uint32 {
+	switch s.random.IntN(8) {
+	case 0:
+		return 0
+	case 1:
+		return mask ^ 1<<s.random.IntN(17)
+	default:
+		return mask
+	}
 }
 
 func (s *session) step() {
@@ -271,7 +289,8 @@ func (s *session) step() {
 		request, members, annotations := s.job()
 		_, _, _, _, _ = s.Victims(request, members, annotations, s.room())
 	case 12:
-		_, _ = s.Binding(s.pick(s.live))
+		_, _, _ = s.Binding(s.pick(s.live))
+		_, _ = s.Pod(s.pick(s.live))
 		_, _ = s.Gang(s.pick(s.gangs))
 	case 13:
 		_, _ = s.Stats()
@@ -290,7 +309,7 @@ func (s *session) step() {
 }
 
 // kinds are the calls of an engine, as the table names them.
-var kinds = []string{"create", "config_put", "node_put", "topology_put", "node_remove", "pod_put", "plan", "order", "reserve", "gang_put",
+var kinds = []string{"create", "config_put", "node_put", "topology_put", "node_remove", "pod_put", "pod_get", "plan", "order", "reserve", "gang_put",
 	"gang_get", "permit", "confirm", "release", "release_gang", "tick", "what_if", "undo", "recover", "defrag", "victims",
 	"binding", "stats", "problems", "map", "dump", "check"}
 
@@ -329,7 +348,8 @@ func TestARandomSessionReplaysToTheSameBytes(t *testing.T) {
 // The shim asks again when its buffer was too small; both calls are recorded.
 func TestABufferThatWasTooSmall(t *testing.T) {
 	e, path := recorded(t, Limits{Nodes: 4, Pods: 4}, "", "")
-	if err := e.NodePut(Node{GPUs: 16, Topology: None, Model: "DGX-2", Name: strings.Repeat("n", 253)}, nil); err != nil {
+	if err := e.NodePut(Node{GPUs: 16, Topology: None, Model: "DGX-2", Name: strings.Repeat("n", 253)},
+		map[string]string{"fabric.topograph.run/tier-0": strings.Repeat("l", 253), "fabric.topograph.run/tier-1": strings.Repeat("s", 253)}); err != nil {
 		t.Fatal(err)
 	}
 	request, members := gang(1, 16)
@@ -340,12 +360,12 @@ func TestABufferThatWasTooSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Binding(members[0].Pod); err != nil {
+	if _, _, err := e.Binding(members[0].Pod); err != nil {
 		t.Fatal(err)
 	}
 	e.Close()
 	recording := contents(t, path)
-	if !bytes.Contains(recording, []byte("cap 4096\n= SMALL len 4")) {
+	if !bytes.Contains(recording, []byte("cap 512\n= SMALL len 5")) {
 		t.Errorf("got %s", recording)
 	}
 	if out, says, code := replay(t, replayer(t), recording); code != 0 || says != "" || !bytes.Equal(out, recording) {
@@ -417,7 +437,7 @@ func TestReplaySaysWhatIsAllowed(t *testing.T) {
 	program := replayer(t)
 	const header = "frond-recording 1 abi 5\n"
 	const create = header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n= OK text \"\"\n"
-	const order = "order gang 00000000000000000000000000000001 members 1 min_member 1 gpus_desired 1 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 claim \"\" room 0 thrift "
+	const order = "order gang 00000000000000000000000000000001 members 1 min_member 1 gpus_desired 1 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 named_count 0 claim \"\" room 0 thrift "
 	for _, test := range []struct{ name, text, want string }{
 		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 5"},
 		{"something else", "kind: Fabric\n", "1: recording: expected frond-recording, got \"kind: Fabric\""},
@@ -434,17 +454,17 @@ func TestReplaySaysWhatIsAllowed(t *testing.T) {
 		{"more than the call takes", create + "node_remove slot 1 2\n", "4: node_remove: expected the end of the line, got \" 2\""},
 		{"a short key", create + "release pod 00ff\n", "4: release.pod: must be hexadecimal digits"},
 		{"a cap beyond reason", create + "dump cap 67108865\n", "4: dump.cap: must be a number from 0 to 67108864"},
-		{"a text without end", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 allocated \"x\n", "4: pod_put.allocated: must be a text in quotes"},
-		{"a bad escape", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 allocated \"\\x\"\n", "4: pod_put.allocated: must be a text in quotes"},
 		{"too many exceptions", create + "recover gang 00000000000000000000000000000001 room 1048577 list_cap 1 cap 1\n", "4: recover.room: must be a number from 0 to 1048576"},
 		{"an exception out of range", create + "recover gang 00000000000000000000000000000001 room 1 list_cap 1 cap 1\n room slot 0 pod_template 65536 today 1 ever 1\n", "5: recover.pod_template: must be a number from 0 to 65535"},
+		{"a run too long", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 1\n" + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 1\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*5\n", "5: order.left: must be a number from 0 to 4"},
+		{"a text without end", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 gpu_mask 0 rank none name \"x\n", "4: pod_put.name: must be a text in quotes"},
+		{"a bad escape", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 gpu_mask 0 rank none name \"\\x\"\n", "4: pod_put.name: must be a text in quotes"},
 		{"too few nodes for thrift", create + order + "3 cpu_milli 1 memory_mib 1 kinds 0 cap 512\n", "4: order.thrift: must be none or the number of nodes"},
 		{"thrift without kinds", create + order + "4 cpu_milli 1 memory_mib 1 cap 512\n", "4: order.kinds: expected this name and a value"},
 		{"kinds beyond reason", create + order + "4 cpu_milli 1 memory_mib 1 kinds 65537 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n", "5: order.kinds: at most 65536 are possible, got 65537"},
 		{"a kind missing", create + order + "4 cpu_milli 1 memory_mib 1 kinds 1 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*4\n", "6: order.kind: expected a line that begins with a blank and this name"},
 		{"half of what is left", create + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1*4\n", "6: order.left: expected CPU/MEMORY"},
-		{"a run too long", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 1\n" + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 1\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*5\n", "5: order.left: must be a number from 0 to 4"},
-		{"too many members", create + "reserve gang 00000000000000000000000000000001 members 16385 min_member 1 gpus_desired 0 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 claim \"\"\n", "4: reserve.members: at most 16384 are possible, got 16385"},
+		{"too many members", create + "reserve gang 00000000000000000000000000000001 members 16385 min_member 1 gpus_desired 0 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 named_count 0 claim \"\"\n", "4: reserve.members: at most 16384 are possible, got 16385"},
 		{"no such engine", header + "create nodes 131073 pods 1 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131073 nodes and 1 pods is not possible"},
 		{"an engine without bounds", header + "create nodes 131072 pods 1048575 text_bytes 1073741824 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131072 nodes and 1048575 pods is not possible, or needs more than 512 MiB"},
 		{"calls after a refusal", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"{\" fabric \"\" cap 512\nstats\n", "3: stats: there is no engine, create was refused"},

@@ -330,6 +330,12 @@ int32_t shim_pod_put(const struct shim *shim, const struct frond_pod *pod, const
 	return make(shim, &call);
 }
 
+int32_t shim_pod_get(const struct shim *shim, const struct frond_key *pod, struct frond_held *out)
+{
+	struct call call = {.kind = CALL_pod_get, .key = pod, .held = out};
+	return make(shim, &call);
+}
+
 int32_t shim_plan(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		  const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
 		  uint32_t room_count, struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap,
@@ -509,9 +515,10 @@ int32_t shim_victims(const struct shim *shim, const struct frond_request *reques
 	return make(shim, &call);
 }
 
-int32_t shim_binding(const struct shim *shim, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len)
+int32_t shim_binding(const struct shim *shim, const struct frond_key *pod, struct frond_place *place, char *text,
+		     uint32_t cap, uint32_t *len)
 {
-	struct call call = {.kind = CALL_binding, .key = pod, .text = text, .cap = cap, .len = len};
+	struct call call = {.kind = CALL_binding, .key = pod, .place = place, .text = text, .cap = cap, .len = len};
 	return make(shim, &call);
 }
 

@@ -270,8 +270,8 @@ func (e *Engine) Swap(out []Key, in []Pod) []error {
 func (e *Engine) podPut(shim *C.struct_shim, pod Pod) error {
 	e.input.reset()
 	record := C.struct_frond_pod{pod: key(pod.Key), slot: C.uint32_t(pod.Slot), gpus: C.uint32_t(pod.GPUs),
-		allocated: e.input.add(pod.Allocated), name: e.input.add(pod.Name), gang: key(pod.Gang),
-		rank: C.uint32_t(pod.Rank), flags: C.uint32_t(pod.Flags)}
+		gpu_mask: C.uint32_t(pod.GPUMask), rank: C.uint32_t(pod.Rank), name: e.input.add(pod.Name), gang: key(pod.Gang),
+		flags: C.uint32_t(pod.Flags)}
 	in, inLen, err := e.input.done()
 	if err != nil {
 		return err
@@ -280,6 +280,15 @@ func (e *Engine) podPut(shim *C.struct_shim, pod Pod) error {
 		return C.shim_pod_put(shim, &record, in, inLen, text, size, length)
 	})
 	return err
+}
+
+// Pod is what a pod holds. CodeUnknown when it holds nothing.
+func (e *Engine) Pod(pod Key) (Held, error) {
+	var out C.struct_frond_held
+	err := e.onPod(pod, func(shim *C.struct_shim, pod *C.struct_frond_key) C.int32_t {
+		return C.shim_pod_get(shim, pod, &out)
+	})
+	return *(*Held)(unsafe.Pointer(&out)), err
 }
 
 // Plan places members jointly and changes nothing. members stand by ascending rank; room lists
@@ -346,6 +355,9 @@ func (e *Engine) Order(request Request, member Member, annotations map[string]st
 func (e *Engine) Reserve(request Request, members []Member, places []Place) error {
 	if len(members) == 0 || len(members) != len(places) {
 		return &Error{Code: CodeBad, Text: fmt.Sprintf("%d members do not match %d places", len(members), len(places))}
+	}
+	if err := checkNamed(request.Named); err != nil {
+		return err
 	}
 	return e.locked(func(shim *C.struct_shim) error {
 		e.input.reset()
@@ -505,24 +517,26 @@ func (e *Engine) Victims(request Request, members []Member, annotations map[stri
 	return goVictims(&out), pods, places, sentence, nil
 }
 
-// Binding returns the annotations that the pod's Binding carries.
-func (e *Engine) Binding(pod Key) (map[string]string, error) {
+// Binding returns what the pod's Binding carries: its GPUs in ring order, for the caller to write their ids, and the other
+// annotations. A place without GPUs: none are held by device.
+func (e *Engine) Binding(pod Key) (place Place, annotations map[string]string, err error) {
 	record := key(pod)
-	text, err := e.read(4096, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
-		return C.shim_binding(shim, &record, text, size, length)
+	var out C.struct_frond_place
+	text, err := e.read(sentenceBytes, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_binding(shim, &record, &out, text, size, length)
 	})
 	if err != nil {
-		return nil, err
+		return Place{Slot: None}, nil, err
 	}
-	annotations := map[string]string{}
+	annotations = map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, found := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		if !found {
-			return nil, &Error{Code: CodeBroken, Text: fmt.Sprintf("the engine wrote the annotation line %q", line)}
+			return Place{Slot: None}, nil, &Error{Code: CodeBroken, Text: fmt.Sprintf("the engine wrote the annotation line %q", line)}
 		}
 		annotations[name] = value
 	}
-	return annotations, nil
+	return *(*Place)(unsafe.Pointer(&out)), annotations, nil
 }
 
 // Stats are the engine's counters.
@@ -681,6 +695,9 @@ func (e *Engine) checkThrift(thrift *Thrift) error {
 // request builds what plan and order read; the lock is held.
 func (e *Engine) request(request Request, members int, annotations map[string]string) (record C.struct_frond_request, pairs []C.struct_frond_pair, in *C.char, inLen C.uint32_t, err error) {
 	e.input.reset()
+	if err := checkNamed(request.Named); err != nil {
+		return record, nil, nil, 0, err
+	}
 	record = requestRecord(request, members, len(annotations))
 	record.name = e.input.add(request.Name)
 	record.claim = e.input.add(request.Claim)
@@ -690,12 +707,25 @@ func (e *Engine) request(request Request, members int, annotations map[string]st
 }
 
 func requestRecord(request Request, members, annotations int) C.struct_frond_request {
-	return C.struct_frond_request{
+	record := C.struct_frond_request{
 		gang: key(request.Gang), members: C.uint32_t(members), min_member: C.uint32_t(request.MinMember),
 		gpus_desired: C.uint64_t(request.GPUsDesired), age_ms: C.int64_t(request.Age.Milliseconds()),
 		only_slot: C.uint32_t(request.OnlySlot), annotations: C.uint32_t(annotations),
 		deadline_ms: millis(request.Deadline), priority: C.int32_t(request.Priority),
+		named_count: C.uint32_t(len(request.Named)),
 	}
+	for i, named := range request.Named[:min(len(request.Named), GPUsMax)] {
+		record.named[i] = C.struct_frond_named{slot: C.uint32_t(named.Slot), gpu_mask: C.uint32_t(named.GPUMask)}
+	}
+	return record
+}
+
+// checkNamed: the record has no room for more, and the engine would speak of entries that it did not get.
+func checkNamed(named []Named) error {
+	if len(named) > GPUsMax {
+		return &Error{Code: CodeLimit, Text: fmt.Sprintf("a request names GPUs of at most %d nodes, got %d", GPUsMax, len(named))}
+	}
+	return nil
 }
 
 // millis is 0, no deadline, for the zero time.
@@ -841,6 +871,8 @@ func layout() map[string]uintptr {
 		key      C.struct_frond_key
 		member   C.struct_frond_member
 		place    C.struct_frond_place
+		held     C.struct_frond_held
+		named    C.struct_frond_named
 		room     C.struct_frond_room
 		kind     C.struct_frond_kind
 		left     C.struct_frond_left
@@ -858,6 +890,10 @@ func layout() map[string]uintptr {
 		"Member.PinnedSlot": unsafe.Offsetof(member.pinned_slot), "Member.Template": unsafe.Offsetof(member.pod_template),
 		"Place": unsafe.Sizeof(place), "Place.Slot": unsafe.Offsetof(place.slot),
 		"Place.GPUMask": unsafe.Offsetof(place.gpu_mask), "Place.Ring": unsafe.Offsetof(place.ring),
+		"Held": unsafe.Sizeof(held), "Held.Gang": unsafe.Offsetof(held.gang), "Held.Slot": unsafe.Offsetof(held.slot),
+		"Held.GPUs": unsafe.Offsetof(held.gpus), "Held.GPUMask": unsafe.Offsetof(held.gpu_mask),
+		"Held.ByCount": unsafe.Offsetof(held.by_count), "Held.Rank": unsafe.Offsetof(held.rank), "Held.State": unsafe.Offsetof(held.state),
+		"Named": unsafe.Sizeof(named), "Named.Slot": unsafe.Offsetof(named.slot), "Named.GPUMask": unsafe.Offsetof(named.gpu_mask),
 		"Room": unsafe.Sizeof(room), "Room.Slot": unsafe.Offsetof(room.slot), "Room.Template": unsafe.Offsetof(room.pod_template),
 		"Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever), "Room.reserved": unsafe.Offsetof(room.reserved),
 		"Kind": unsafe.Sizeof(kind), "Kind.CPUMilli": unsafe.Offsetof(kind.cpu_milli), "Kind.MemoryMiB": unsafe.Offsetof(kind.memory_mib),
@@ -900,6 +936,8 @@ var (
 	_ [unsafe.Sizeof(Key{})]byte      = [C.sizeof_struct_frond_key]byte{}
 	_ [unsafe.Sizeof(Member{})]byte   = [C.sizeof_struct_frond_member]byte{}
 	_ [unsafe.Sizeof(Place{})]byte    = [C.sizeof_struct_frond_place]byte{}
+	_ [unsafe.Sizeof(Held{})]byte     = [C.sizeof_struct_frond_held]byte{}
+	_ [unsafe.Sizeof(Named{})]byte    = [C.sizeof_struct_frond_named]byte{}
 	_ [unsafe.Sizeof(Room{})]byte     = [C.sizeof_struct_frond_room]byte{}
 	_ [unsafe.Sizeof(Kind{})]byte     = [C.sizeof_struct_frond_kind]byte{}
 	_ [unsafe.Sizeof(Left{})]byte     = [C.sizeof_struct_frond_left]byte{}

@@ -59,6 +59,7 @@ int32_t shim_topology_put(const struct shim *shim, const struct frond_topology *
 int32_t shim_node_remove(const struct shim *shim, uint32_t slot);
 int32_t shim_pod_put(const struct shim *shim, const struct frond_pod *pod, const char *in, uint32_t in_len, char *text,
 		     uint32_t cap, uint32_t *len);
+int32_t shim_pod_get(const struct shim *shim, const struct frond_key *pod, struct frond_held *out);
 int32_t shim_plan(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
 		  const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
 		  uint32_t room_count, struct frond_plan *out, struct frond_place *places, char *text, uint32_t cap,
@@ -93,7 +94,8 @@ int32_t shim_victims(const struct shim *shim, const struct frond_request *reques
 		     const struct frond_room *room, uint32_t room_count, struct frond_victims *out,
 		     struct frond_place *places, struct frond_key *pods, uint32_t list_cap, char *text, uint32_t cap,
 		     uint32_t *len);
-int32_t shim_binding(const struct shim *shim, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len);
+int32_t shim_binding(const struct shim *shim, const struct frond_key *pod, struct frond_place *place, char *text,
+		     uint32_t cap, uint32_t *len);
 int32_t shim_stats(const struct shim *shim, struct frond_stats *out);
 int32_t shim_problems(const struct shim *shim, char *text, uint32_t cap, uint32_t *len);
 int32_t shim_map(const struct shim *shim, uint32_t color, char *text, uint32_t cap, uint32_t *len);

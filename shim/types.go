@@ -123,6 +123,8 @@ type NodeFlag uint32
 const (
 	NodeCordoned NodeFlag = 1
 	NodeDown     NodeFlag = 2
+	// NodeReplicas: the node lets pods have more GPUs than it has devices, GPUs of them being known. Problems names it.
+	NodeReplicas NodeFlag = 4
 )
 
 // Node is what the engine knows of a node besides its labels.
@@ -152,14 +154,39 @@ const PodBudgeted PodFlag = 1
 
 // Pod is a bound pod that holds GPUs, ours or another scheduler's.
 type Pod struct {
-	Key       Key
-	Slot      uint32
-	GPUs      uint32
-	Allocated string // its gpu.scheduling/allocated; "": held by count
-	Name      string // for the map: namespace/name of its gang, or its own
-	Gang      Key    // zero: none, or not known
-	Rank      uint32 // None: not known
-	Flags     PodFlag
+	Key     Key
+	Slot    uint32
+	GPUs    uint32
+	GPUMask uint32 // bit i: GPU i of the node, as many as GPUs; 0: held by count
+	Name    string // for the map: namespace/name of its gang, or its own
+	Gang    Key    // zero: none, or not known
+	Rank    uint32 // None: not known
+	Flags   PodFlag
+}
+
+// HeldState is how far a pod has come that holds something.
+type HeldState uint32
+
+const (
+	HeldReserved HeldState = 1
+	HeldBound    HeldState = 2
+)
+
+// Held is what a pod holds. The layout is the ABI's.
+type Held struct {
+	Gang    Key    // zero: none
+	Slot    uint32 // None: a member without GPUs
+	GPUs    uint32 // by device and by count together
+	GPUMask uint32 // by device
+	ByCount uint32 // GPUs whose devices nobody knows, or somebody else had before
+	Rank    uint32 // None: not known
+	State   HeldState
+}
+
+// Named are GPUs of one node that a claim's preferIds names. The layout is the ABI's.
+type Named struct {
+	Slot    uint32
+	GPUMask uint32
 }
 
 // Request is a gang, or one pod, to be planned.
@@ -172,7 +199,8 @@ type Request struct {
 	Name        string        // for sentences: namespace/name
 	Deadline    time.Time     // Reserve: Tick gives the places back when it is later; zero: never
 	Priority    int32
-	Claim       string // the spec of its GpuClaim, JSON; "": none
+	Claim       string  // the spec of its GpuClaim, JSON; "": none
+	Named       []Named // GPUs that the claim's preferIds names by what only the host knows; at most GPUsMax, each slot once
 }
 
 // Member is one pod of a request. The layout is the ABI's: members cross without a copy.
@@ -261,6 +289,7 @@ const (
 	PlanUnknownDomain PlanFlag = 4  // preferred-domain names nothing in the fabric
 	PlanNoTopology    PlanFlag = 8  // the cluster has no leaves
 	PlanBounded       PlanFlag = 16 // more candidates were equal than are compared
+	PlanUnknownGPU    PlanFlag = 32 // preferIds lists an id that is no GPU of the cluster
 )
 
 // Plan is what the engine answers. The layout is the ABI's.

@@ -27,7 +27,7 @@ struct gpu_wish {
 		GPU_CONTIGUOUS, MODE_PREFERRED, GPU_ANYWHERE, 0, 0                                                     \
 	}
 
-struct gpu_named { /* GPUs of one node that preferIds names by id */
+struct gpu_named { /* GPUs of one node that preferIds names by id: the engine's own, or the host's */
 	uint32_t slot, mask;
 };
 
@@ -69,7 +69,7 @@ struct ask {
 	uint32_t domain_first, domain_end; /* positions of the preferred domain; equal: none */
 	uint32_t domain_nvlink;            /* only nodes of this NVLink domain there; FROND_NONE: all */
 	struct gpu_wish gpu;               /* which GPUs inside a node */
-	struct gpu_named named[FROND_GPUS_MAX];
+	struct gpu_named named[2 * FROND_GPUS_MAX];
 	uint32_t named_count;
 	const struct frond_room *room; /* exceptions, ascending by slot, then template */
 	uint32_t room_count;

@@ -197,6 +197,40 @@ static int32_t check_fabric(const struct core *core, struct out *out)
 	return FROND_OK;
 }
 
+/* Every node has a link table, each is counted by as many nodes as have it, and no two share memory. */
+static int32_t check_tables(const struct core *core, struct out *out)
+{
+	const struct tables *tables = &core->tables;
+	uint32_t nodes[FROND_TOPOLOGIES] = {0};
+	uint64_t bytes = 0;
+	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
+		const struct node *node = &core->nodes[slot];
+		nodes[node->topology] += node->present;
+		uint32_t gpus = core_topology_gpus(core, node->topology);
+		if (node->present && (gpus == FROND_NONE || gpus < node->gpus))
+			return BROKEN(out, "node %" PRIu32 " has %u GPUs, its link table %u fewer, or it is not there",
+				      slot, (unsigned)node->gpus, (unsigned)node->topology);
+	}
+	for (uint32_t id = 0; id < FROND_TOPOLOGIES; id++) {
+		if (nodes[id] != tables->nodes[id])
+			return BROKEN(out,
+				      "link table %" PRIu32 " counts %" PRIu32 " nodes that have it, %" PRIu32 " do",
+				      id, tables->nodes[id], nodes[id]);
+		const uint8_t *at = (const uint8_t *)core->sets[id];
+		uint64_t size = at == NULL ? 0 : tables_bytes(gpuset_gpus(core->sets[id]));
+		bytes += size;
+		if (at != NULL && (at < tables->memory || at + size > tables->memory + tables->used))
+			return BROKEN(out, "link table %" PRIu32 " lies outside the memory in use", id);
+		for (uint32_t other = 0; at != NULL && other < FROND_TOPOLOGIES; other++)
+			if (other != id && (const uint8_t *)core->sets[other] >= at &&
+			    (const uint8_t *)core->sets[other] < at + size)
+				return BROKEN(out, "link tables %" PRIu32 " and %" PRIu32 " share memory", id, other);
+	}
+	if (bytes != tables->used)
+		return BROKEN(out, "link tables count %" PRIu64 " bytes, they have %" PRIu64, tables->used, bytes);
+	return FROND_OK;
+}
+
 int32_t core_check(const struct core *core, struct out *out)
 {
 	int32_t code = check_entries(core, out);
@@ -207,6 +241,8 @@ int32_t core_check(const struct core *core, struct out *out)
 		code = check_gangs(core, out);
 	if (code == FROND_OK)
 		code = check_fabric(core, out);
+	if (code == FROND_OK)
+		code = check_tables(core, out);
 	return code;
 }
 
@@ -254,7 +290,8 @@ void core_dump(struct core *core, struct out *out)
 			   "node %" PRIu32 " gpus %u topology %u unhealthy %x flags %u uplink %" PRIu32
 			   " held %x count %" PRIu32 " position %" PRIu32,
 			   slot, (unsigned)node->gpus, (unsigned)node->topology, (unsigned)node->unhealthy,
-			   (unsigned)node->flags, node->uplink_gbps, (unsigned)node->held, node->by_count, position);
+			   (unsigned)node->flags | (node->replicas ? (unsigned)FROND_NODE_REPLICAS : 0),
+			   node->uplink_gbps, (unsigned)node->held, node->by_count, position);
 		if (leaf == FROND_NONE)
 			out_printf(out, " leaf none\n");
 		else

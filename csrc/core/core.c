@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/core.h"
 
-#define TABLES_DEFAULT (17u << 16) /* one kind of 16-GPU node, and 127 kinds of 8-GPU nodes */
-
 void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits, uint64_t scratch)
 {
 	uint32_t nodes = limits->nodes, pods = limits->pods;
@@ -12,9 +10,8 @@ void core_layout(struct core *core, struct arena *arena, const struct frond_limi
 	fabric_layout(&core->fabric, arena, &core->undo, nodes);
 	ledger_layout(&core->ledger, arena, &core->undo, &core->fabric, core->nodes, pods);
 	gangs_layout(&core->gangs, arena, &core->ledger, pods);
-	core->sets = arena_take(arena, FROND_TOPOLOGIES, sizeof(struct gpuset *));
-	core->table_cap = limits->table_bytes != 0 ? limits->table_bytes : TABLES_DEFAULT;
-	core->tables = arena_raw(arena, core->table_cap, 1);
+	tables_layout(&core->tables, arena, limits->table_bytes);
+	core->sets = core->tables.sets;
 	core->work = place_layout(arena, &core->fabric, &core->ledger, core->sets, nodes, scratch);
 	if (arena->base == NULL)
 		return;
@@ -27,23 +24,19 @@ void core_layout(struct core *core, struct arena *arena, const struct frond_limi
 
 int32_t core_topology(struct core *core, const struct topology *topology, uint32_t *id)
 {
-	for (*id = 0; *id < core->set_count; ++*id)
-		if (gpuset_same(core->sets[*id], topology))
-			return FROND_OK;
-	uint64_t bytes = (gpuset_bytes(topology->gpus) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-	if (core->set_count == FROND_TOPOLOGIES || bytes > core->table_cap - core->table_used)
-		return FROND_LIMIT;
-	core->sets[core->set_count++] =
-		gpuset_build(core->tables + core->table_used, topology, place_scratch(core->work));
-	core->table_used += bytes;
-	return FROND_OK;
+	return tables_put(&core->tables, topology, place_scratch(core->work), id);
+}
+
+uint32_t core_topology_gpus(const struct core *core, uint32_t id)
+{
+	return id < FROND_TOPOLOGIES && core->sets[id] != NULL ? gpuset_gpus(core->sets[id]) : FROND_NONE;
 }
 
 /* ---- cluster state ------------------------------------------------------------------------------------------------ */
 
 void core_node_put(struct core *core, uint32_t slot, const struct node *node)
 {
-	assert(slot < core->node_cap && node->gpus <= FROND_GPUS_MAX && node->topology < core->set_count);
+	assert(slot < core->node_cap && node->gpus <= FROND_GPUS_MAX && core->sets[node->topology] != NULL);
 	assert(core->undo.depth == 0);
 	struct node *mine = &core->nodes[slot];
 	struct node next = *node;
@@ -55,6 +48,9 @@ void core_node_put(struct core *core, uint32_t slot, const struct node *node)
 	if (mine->present && (node_kind(mine) != node_kind(&next) || mine->uplink_gbps != next.uplink_gbps))
 		core->fabric.stale = true;
 	fabric_take_out(&core->fabric, slot, mine);
+	if (mine->present)
+		tables_drop(&core->tables, mine->topology);
+	tables_hold(&core->tables, next.topology);
 	*mine = next;
 	fabric_put_in(&core->fabric, slot, mine);
 	core->generation++;
@@ -76,6 +72,7 @@ void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *conte
 		left(context, label);
 	}
 	fabric_take_out(&core->fabric, slot, &core->nodes[slot]);
+	tables_drop(&core->tables, core->nodes[slot].topology);
 	core->nodes[slot] = (struct node){.first = FROND_NONE};
 	core->generation++;
 }

@@ -8,6 +8,7 @@
 
 #include "core/gang.h"
 #include "core/place.h"
+#include "core/tables.h"
 
 struct core {
 	uint32_t node_cap;
@@ -16,10 +17,8 @@ struct core {
 	struct fabric fabric;
 	struct ledger ledger;
 	struct gangs gangs;
-	struct gpuset **sets; /* by node.topology; [0]: of a node without GPUs */
-	uint32_t set_count;
-	uint8_t *tables; /* memory of the sets */
-	uint64_t table_cap, table_used;
+	struct gpuset **sets; /* by node.topology; [0]: of a node without GPUs; owned by tables */
+	struct tables tables; /* the sets, their memory, and how many nodes have each */
 	struct place_work *work;
 	uint64_t generation; /* grows with every change; undo takes it back */
 	uint64_t plans, placed, waiting, refused, relaxed, bounded, steps, expired;
@@ -28,8 +27,10 @@ struct core {
 /* scratch: bytes of the planner's that the caller wants too, see place_scratch(). */
 void core_layout(struct core *core, struct arena *arena, const struct frond_limits *limits, uint64_t scratch);
 
-/* The table for these links: *id is what node.topology wants. FROND_LIMIT: too many, or no memory for one more. */
+/* The table for these links: *id is what node.topology wants. FROND_LIMIT: those that nodes have leave no room. */
 int32_t core_topology(struct core *core, const struct topology *topology, uint32_t *id);
+/* GPUs of the table with that id; FROND_NONE: there is none. */
+uint32_t core_topology_gpus(const struct core *core, uint32_t id);
 
 void core_node_put(struct core *core, uint32_t slot, const struct node *node);
 /* Forgets the node and what pods held there; calls left() with the label of each. */

@@ -254,6 +254,18 @@ struct gpuset *gpuset_build(void *memory, const struct topology *topology, void 
 	return table;
 }
 
+struct gpuset *gpuset_move(struct gpuset *table, void *memory)
+{
+	assert((uintptr_t)memory % ARENA_ALIGN == 0);
+	ptrdiff_t quality = (uint8_t *)table->quality - (uint8_t *)table,
+		  best = (uint8_t *)table->best - (uint8_t *)table;
+	memmove(memory, table, gpuset_bytes(table->topology.gpus));
+	struct gpuset *moved = memory;
+	moved->quality = (uint32_t *)((uint8_t *)memory + quality);
+	moved->best = (uint8_t *)memory + best;
+	return moved;
+}
+
 /* ---- what a table knows ----------------------------------------------------------------------------------------- */
 
 bool gpuset_same(const struct gpuset *table, const struct topology *topology)

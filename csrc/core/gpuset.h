@@ -30,6 +30,9 @@ uint64_t gpuset_scratch(void);
  * nothing to free. */
 struct gpuset *gpuset_build(void *memory, const struct topology *topology, void *scratch);
 
+/* The same table at another place of memory, which may overlap the one where it was; that may be used for others then. */
+struct gpuset *gpuset_move(struct gpuset *table, void *memory);
+
 /* Built from an equal topology. */
 bool gpuset_same(const struct gpuset *table, const struct topology *topology);
 

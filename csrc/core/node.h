@@ -8,14 +8,15 @@
 
 #include "core/base.h"
 
-#define NODE_FLAGS ((uint32_t)FROND_NODE_CORDONED | FROND_NODE_DOWN)
+#define NODE_FLAGS ((uint32_t)FROND_NODE_CORDONED | FROND_NODE_DOWN) /* what closes a node */
 
 __extension__ struct node {
 	uint8_t gpus;
 	uint8_t topology;
 	uint8_t free; /* node_count_free(); node_settle() after every change */
 	bool present : 1;
-	uint8_t flags : 2;    /* enum frond_node_flag */
+	uint8_t flags : 2;    /* NODE_FLAGS of enum frond_node_flag */
+	bool replicas : 1;    /* FROND_NODE_REPLICAS; told by problems(), decides nothing */
 	uint16_t unhealthy;   /* mask */
 	uint16_t held;        /* mask of GPUs with an owner */
 	uint32_t by_count;    /* GPUs held by pods whose devices are unknown */

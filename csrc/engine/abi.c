@@ -222,6 +222,7 @@ __attribute__((visibility("default"))) const struct frond_abi *frond_abi_get(voi
 					       .node_put = abi_node_put,
 					       .node_remove = abi_node_remove,
 					       .pod_put = abi_pod_put,
+					       .pod_get = abi_pod_get,
 					       .plan = abi_plan,
 					       .order = abi_order,
 					       .reserve = abi_reserve,

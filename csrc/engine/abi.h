@@ -63,7 +63,9 @@ int32_t abi_victims(frond_engine *engine, const struct frond_request *request, c
 		    const struct frond_room *room, uint32_t room_count, struct frond_victims *out,
 		    struct frond_place *places, struct frond_key *pods, uint32_t cap, char *text, uint32_t text_cap,
 		    uint32_t *len);
-int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len);
+int32_t abi_pod_get(frond_engine *engine, const struct frond_key *pod, struct frond_held *out);
+int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, struct frond_place *place, char *text,
+		    uint32_t cap, uint32_t *len);
 int32_t abi_stats(frond_engine *engine, struct frond_stats *out);
 int32_t abi_problems(frond_engine *engine, char *text, uint32_t cap, uint32_t *len);
 int32_t abi_map(frond_engine *engine, uint32_t color, char *text, uint32_t cap, uint32_t *len);

@@ -120,7 +120,8 @@ static void tell_victims(const struct frond_victims *out, int32_t priority, stru
 	else if (out->outcome == FROND_PLACED)
 		out_printf(writer,
 			   "%" PRIu32 " pod%s of %" PRIu32 " gang%s with %" PRIu32
-			   " GPUs have to go, of priority %" PRId32 " at most, %" PRIu32 " against a disruption budget%s",
+			   " GPUs have to go, of priority %" PRId32 " at most, %" PRIu32
+			   " against a disruption budget%s",
 			   out->count, out->count == 1 ? "" : "s", out->gangs, out->gangs == 1 ? "" : "s", out->gpus,
 			   out->priority, out->budgets,
 			   out->plan.flags & FROND_PLAN_BOUNDED

@@ -46,12 +46,12 @@ static int32_t check_node(const struct frond_engine *engine, const struct frond_
 	if (node->unhealthy_mask >> node->gpus != 0)
 		return complain(complaint, 0, "node %s: unhealthy GPUs %" PRIx32 " but it has %" PRIu32,
 				shown(name, node->name.len).text, node->unhealthy_mask, node->gpus);
-	if ((node->flags & ~NODE_FLAGS) != 0)
-		return complain(complaint, 0, "node %s: flags must be a sum of %d and %d, got %" PRIu32,
-				shown(name, node->name.len).text, FROND_NODE_CORDONED, FROND_NODE_DOWN, node->flags);
+	if ((node->flags & ~(NODE_FLAGS | FROND_NODE_REPLICAS)) != 0)
+		return complain(complaint, 0, "node %s: flags must be a sum of %d, %d and %d, got %" PRIu32,
+				shown(name, node->name.len).text, FROND_NODE_CORDONED, FROND_NODE_DOWN,
+				FROND_NODE_REPLICAS, node->flags);
 	if (!span_inside(node->model, in_len) ||
-	    (node->topology != FROND_NONE && (node->topology >= engine->core.set_count ||
-					      gpuset_gpus(engine->core.sets[node->topology]) != node->gpus)))
+	    (node->topology != FROND_NONE && core_topology_gpus(&engine->core, node->topology) != node->gpus))
 		return complain(complaint, 0,
 				"node %s: topology %" PRIu32 " is not known, or not of a node with %" PRIu32 " GPUs",
 				shown(name, node->name.len).text, node->topology, node->gpus);
@@ -146,6 +146,7 @@ int32_t abi_node_put(frond_engine *engine, const struct frond_node *node, const 
 				     .topology = (uint8_t)topology,
 				     .unhealthy = (uint16_t)node->unhealthy_mask,
 				     .flags = node->flags & NODE_FLAGS,
+				     .replicas = (node->flags & FROND_NODE_REPLICAS) != 0,
 				     .uplink_gbps = uplink});
 	return FROND_OK;
 }
@@ -193,56 +194,51 @@ int32_t abi_node_remove(frond_engine *engine, uint32_t slot)
 	return FROND_OK;
 }
 
-/* "NODE-gpu-0,NODE-gpu-3" → mask. False when it is not such a list for this node, or has another number of GPUs. */
-static bool read_allocated(const struct frond_engine *engine, uint32_t slot, const char *at, uint32_t len,
-			   uint32_t gpus, uint32_t *mask)
+static int32_t check_mask(const struct frond_engine *engine, const struct frond_pod *pod, struct complaint *complaint)
 {
-	struct name_text name = engine_node_name(engine, slot);
-	const char *end = at + len;
-	*mask = 0;
-	while (at < end) {
-		uint32_t prefix = (uint32_t)name.len + 5, index = 0, digits = 0;
-		if ((size_t)(end - at) < prefix || memcmp(at, name.text, (size_t)name.len) != 0 ||
-		    memcmp(at + name.len, "-gpu-", 5) != 0)
-			return false;
-		for (at += prefix; at < end && *at >= '0' && *at <= '9' && digits < 3; at++, digits++)
-			index = index * 10 + (uint32_t)(*at - '0');
-		if (digits == 0 || index >= engine->core.nodes[slot].gpus || *mask >> index & 1)
-			return false;
-		*mask |= 1u << index;
-		if (at < end && *at++ != ',')
-			return false;
+	uint32_t gpus = engine->core.nodes[pod->slot].gpus;
+	if ((pod->gpu_mask & ~bits_first(gpus)) != 0) {
+		struct name_text name = engine_node_name(engine, pod->slot);
+		return complain(complaint, 0,
+				"pod.gpuMask: must be GPUs of node %s, which has %" PRIu32 ", got mask %" PRIx32,
+				shown(name.text, (uint32_t)name.len).text, gpus, pod->gpu_mask);
 	}
-	return bits_count(*mask) == gpus;
+	if (pod->gpu_mask != 0 && bits_count(pod->gpu_mask) != pod->gpus)
+		return complain(complaint, 0,
+				"pod.gpuMask: must be 0 or as many GPUs as pod.gpus, %" PRIu32 ", got mask %" PRIx32
+				" with %" PRIu32,
+				pod->gpus, pod->gpu_mask, bits_count(pod->gpu_mask));
+	return FROND_OK;
 }
 
 int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, const char *in, uint32_t in_len, char *text,
 		    uint32_t cap, uint32_t *len)
 {
+	struct complaint complaint;
 	*len = 0;
 	if (key_zero(pod->pod))
 		return abi_fail(FROND_BAD, "pod.pod: must not be zero", text, cap, len);
-	if (!span_inside(pod->allocated, in_len) || !span_inside(pod->name, in_len))
-		return abi_fail(FROND_BAD, "pod.allocated, pod.name: must lie inside the text", text, cap, len);
+	if (!span_inside(pod->name, in_len))
+		return abi_fail(FROND_BAD, "pod.name: must lie inside the text", text, cap, len);
 	if ((pod->flags & ~(uint32_t)FROND_POD_BUDGETED) != 0)
 		return abi_fail(FROND_BAD, "pod.flags: must be 0 or 1", text, cap, len);
+	if (pod->reserved != 0)
+		return abi_fail(FROND_BAD, "pod.reserved: must be 0", text, cap, len);
 	if (pod->slot >= engine->core.node_cap || !engine->core.nodes[pod->slot].present)
 		return abi_fail(FROND_UNKNOWN, "the pod's node is not known", text, cap, len);
 	if (pod->gpus > FROND_POD_GPUS_MAX)
 		return abi_fail(FROND_BAD, "pod.gpus: must be at most 32768", text, cap, len);
+	if (check_mask(engine, pod, &complaint) != FROND_OK)
+		return abi_complain(&complaint, text, cap, len);
 	if (engine->core.undo.depth > 0)
 		return abi_fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
 	struct core_pod entry = {.pod = pod->pod,
 				 .gang = pod->gang,
 				 .slot = pod->slot,
-				 .by_count = pod->gpus,
+				 .mask = pod->gpu_mask,
+				 .by_count = pod->gpu_mask == 0 ? pod->gpus : 0,
 				 .rank = pod->rank > FROND_RANK_MAX ? FROND_NONE : pod->rank,
 				 .budgeted = (pod->flags & FROND_POD_BUDGETED) != 0};
-	if (pod->allocated.len > 0 &&
-	    read_allocated(engine, pod->slot, in + pod->allocated.off, pod->allocated.len, pod->gpus, &entry.mask))
-		entry.by_count = 0;
-	else
-		entry.mask = 0; /* not a list that we could have written: held by count */
 	entry.label = hold_label(engine, in, pod->name);
 	bool joined;
 	uint32_t dropped;
@@ -255,14 +251,34 @@ int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, const cha
 	return FROND_OK;
 }
 
+int32_t abi_pod_get(frond_engine *engine, const struct frond_key *pod, struct frond_held *out)
+{
+	uint32_t at = ledger_find(&engine->core.ledger, *pod);
+	if (at == FROND_NONE)
+		return FROND_UNKNOWN;
+	const struct entry *entry = &engine->core.ledger.entries[at];
+	*out = (struct frond_held){.slot = entry_slot(entry),
+				   .gpus = entry_gpus(entry),
+				   .gpu_mask = (uint32_t)entry->mask,
+				   .by_count = (uint32_t)entry->by_count,
+				   .rank = entry_rank(entry),
+				   .state = entry->hold == HOLD_BOUND ? FROND_HELD_BOUND : FROND_HELD_RESERVED};
+	if (entry_gang(entry) != FROND_NONE)
+		out->gang = engine->core.gangs.gangs[entry_gang(entry)].key;
+	return FROND_OK;
+}
+
 /* ---- reservations ---------------------------------------------------------------------------------------------------------------- */
 
 int32_t abi_reserve(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		    const struct frond_place *places)
 {
+	struct complaint unused;
 	if (key_zero(request->gang) || request->members == 0 || request->members > FROND_MEMBERS_MAX ||
-	    request->min_member == 0 || request->min_member > FROND_MEMBERS_MAX || request->reserved != 0 ||
-	    request->deadline_ms < 0 || request->deadline_ms > FROND_DEADLINE_MAX)
+	    request->min_member == 0 || request->min_member > FROND_MEMBERS_MAX || request->deadline_ms < 0 ||
+	    request->deadline_ms > FROND_DEADLINE_MAX)
+		return FROND_BAD;
+	if (named_formed(engine, request, &unused) != FROND_OK)
 		return FROND_BAD;
 	return core_reserve(&engine->core, request, members, places);
 }
@@ -304,11 +320,11 @@ int32_t abi_gang_put(frond_engine *engine, const struct frond_request *request, 
 		return abi_fail(FROND_UNKNOWN, "nobody of the gang holds anything", text, cap, len);
 	if (engine->core.undo.depth > 0)
 		return abi_fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
-	if (request->min_member < 1 || request->min_member > FROND_MEMBERS_MAX || request->reserved != 0 ||
-	    !span_inside(request->claim, in_len))
-		return abi_fail(FROND_BAD,
-				"request: minMember must be 1 to 16384, reserved 0, the claim inside the text", text,
+	if (request->min_member < 1 || request->min_member > FROND_MEMBERS_MAX || !span_inside(request->claim, in_len))
+		return abi_fail(FROND_BAD, "request: minMember must be 1 to 16384, the claim inside the text", text,
 				cap, len);
+	if (named_formed(engine, request, &complaint) != FROND_OK)
+		return abi_complain(&complaint, text, cap, len);
 	if (terms_read(engine, request, annotations, in, in_len, &wish, &terms, &complaint) != FROND_OK)
 		return abi_complain(&complaint, text, cap, len);
 	gangs_promise(&engine->core.gangs, id, request->min_member, request->priority,

@@ -8,7 +8,10 @@
 
 #include <inttypes.h>
 
-int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len)
+#define REPLICAS_NAMED 64u /* nodes; further ones are counted */
+
+int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, struct frond_place *place, char *text,
+		    uint32_t cap, uint32_t *len)
 {
 	*len = 0;
 	abi_build(engine);
@@ -17,18 +20,13 @@ int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, char *tex
 		return FROND_UNKNOWN;
 	const struct entry *entry = &engine->core.ledger.entries[at];
 	struct out writer = {.text = text, .cap = cap};
+	*place = (struct frond_place){.slot = FROND_NONE};
 	if (entry->mask != 0) {
-		struct name_text node = engine_node_name(engine, entry_slot(entry));
-		const char *before = "gpu.scheduling/allocated=";
-		uint8_t ring[FROND_GPUS_MAX];
-		uint32_t gpus = gpuset_ring(engine->core.sets[engine->core.nodes[entry_slot(entry)].topology],
-					    entry->mask, ring);
-		for (uint32_t i = 0; i < gpus; i++) {
-			out_printf(&writer, "%s%.*s-gpu-%u", before, node.len, node.text, (unsigned)ring[i]);
-			before = ",";
-		}
-		out_printf(&writer, "\n");
-		uint32_t leaf = engine->core.fabric.leaf_of[engine->core.fabric.position[entry_slot(entry)]];
+		place->slot = entry_slot(entry);
+		place->gpu_mask = (uint32_t)entry->mask;
+		place->ring = gpuset_ring_packed(engine->core.sets[engine->core.nodes[place->slot].topology],
+						 place->gpu_mask);
+		uint32_t leaf = engine->core.fabric.leaf_of[engine->core.fabric.position[place->slot]];
 		if (leaf != FROND_NONE) {
 			struct name_text name = engine_name(engine, engine->tree.leaf_name[leaf]);
 			struct name_text spine =
@@ -51,11 +49,40 @@ int32_t abi_stats(frond_engine *engine, struct frond_stats *out)
 	return FROND_OK;
 }
 
+/* Nodes that let pods have more GPUs than they have devices. */
+static void replicas_problems(const struct frond_engine *engine, struct out *out)
+{
+	uint32_t count = 0;
+	for (uint32_t slot = 0; slot < engine->core.node_cap; slot++) {
+		const struct node *node = &engine->core.nodes[slot];
+		if (!node->present || !node->replicas || count++ >= REPLICAS_NAMED)
+			continue;
+		struct name_text name = engine_node_name(engine, slot);
+		const char *shown_name = shown(name.text, (uint32_t)name.len).text;
+		if (node->gpus > 0)
+			out_printf(
+				out,
+				"node %s lets pods have more GPUs than its %u devices: replicas of shared GPUs are not "
+				"scheduled, whole devices are\n",
+				shown_name, (unsigned)node->gpus);
+		else
+			out_printf(
+				out,
+				"node %s lets pods have more than %u GPUs and no report names its devices: replicas of "
+				"shared GPUs are not scheduled, no pod with GPUs goes there\n",
+				shown_name, FROND_GPUS_MAX);
+	}
+	if (count > REPLICAS_NAMED)
+		out_printf(out, "%" PRIu32 " further nodes let pods have more GPUs than they have devices\n",
+			   count - REPLICAS_NAMED);
+}
+
 int32_t abi_problems(frond_engine *engine, char *text, uint32_t cap, uint32_t *len)
 {
 	struct out writer = {.text = text, .cap = cap};
 	abi_build(engine);
 	tree_problems(&engine->tree, &writer);
+	replicas_problems(engine, &writer);
 	return out_finish(&writer, len);
 }
 

@@ -210,4 +210,6 @@ void explain(const struct frond_engine *engine, const struct answer *answer, str
 	}
 	if (answer->plan.flags & FROND_PLAN_UNKNOWN_DOMAIN)
 		out_printf(out, "; preferred-domain is not in the fabric");
+	if (answer->plan.flags & FROND_PLAN_UNKNOWN_GPU)
+		out_printf(out, "; preferIds lists a GPU that is not in the cluster");
 }

@@ -103,10 +103,20 @@ static void links_of(const struct machines *machines, uint32_t model, uint32_t g
 	from_model(&known, out);
 }
 
+/* Ids of tables that no node had may mean others by now. */
+static void forget_freed(struct machines *machines, const struct core *core)
+{
+	if (machines->freed == core->tables.freed)
+		return;
+	memset(machines->table, 0, sizeof machines->table);
+	machines->freed = core->tables.freed;
+}
+
 int32_t machines_table(struct machines *machines, struct core *core, uint32_t model, uint32_t gpus, uint32_t *id)
 {
 	if (model == FROND_NONE)
 		model = MACHINES_MAX + MODELS_KNOWN;
+	forget_freed(machines, core);
 	uint16_t *kept = &machines->table[model][gpus];
 	if (*kept == 0) {
 		struct topology topology;
@@ -117,6 +127,7 @@ int32_t machines_table(struct machines *machines, struct core *core, uint32_t mo
 		int32_t code = core_topology(core, &topology, id);
 		if (code != FROND_OK)
 			return code;
+		forget_freed(machines, core);
 		*kept = (uint16_t)(*id + 1);
 	}
 	*id = *kept - 1u;

@@ -23,6 +23,7 @@ struct machines {
 		char name[MACHINE_REMEMBERED];
 		uint32_t len, gpus, model; /* len 0: none */
 	} last;
+	uint32_t freed; /* core.tables.freed when `table` was begun: ids from before another freeing may mean others */
 	/* (model, GPUs) → link table + 1; 0: not asked for yet. Own models, known ones, then the unknown one. */
 	uint16_t table[MACHINES_MAX + MODELS_KNOWN + 1][FROND_GPUS_MAX + 1];
 };

@@ -18,8 +18,6 @@ static int32_t record_formed(const struct frond_engine *engine, const struct fro
 	if (request->deadline_ms < 0 || request->deadline_ms > FROND_DEADLINE_MAX)
 		return complain(complaint, 0, "request.deadlineMs: must be between 0 and %lld, got %" PRId64,
 				FROND_DEADLINE_MAX, request->deadline_ms);
-	if (request->reserved != 0)
-		return complain(complaint, 0, "request.reserved: must be 0, got %" PRIu32, request->reserved);
 	if (!span_inside(request->name, in_len))
 		return complain(complaint, 0, "request.name: lies outside the %" PRIu32 " bytes of text", in_len);
 	if (!span_inside(request->claim, in_len))
@@ -27,6 +25,39 @@ static int32_t record_formed(const struct frond_engine *engine, const struct fro
 	if (request->only_slot != FROND_NONE && request->only_slot >= engine->core.node_cap)
 		return complain(complaint, 0, "request.onlySlot: must be under %" PRIu32 ", got %" PRIu32,
 				engine->core.node_cap, request->only_slot);
+	return named_formed(engine, request, complaint);
+}
+
+int32_t named_formed(const struct frond_engine *engine, const struct frond_request *request,
+		     struct complaint *complaint)
+{
+	if (request->named_count > FROND_GPUS_MAX)
+		return complain(complaint, 0, "request.namedCount: must be at most %u, got %" PRIu32, FROND_GPUS_MAX,
+				request->named_count);
+	for (uint32_t i = 0; i < FROND_GPUS_MAX; i++) {
+		const struct frond_named *named = &request->named[i];
+		if (i >= request->named_count) {
+			if (named->slot != 0 || named->gpu_mask != 0)
+				return complain(complaint, 0,
+						"request.named[%" PRIu32 "]: must be zero, there are %" PRIu32, i,
+						request->named_count);
+			continue;
+		}
+		if (named->slot >= engine->core.node_cap)
+			return complain(complaint, 0,
+					"request.named[%" PRIu32 "].slot: must be under %" PRIu32 ", got %" PRIu32, i,
+					engine->core.node_cap, named->slot);
+		if (named->gpu_mask == 0 || named->gpu_mask >> FROND_GPUS_MAX != 0)
+			return complain(complaint, 0,
+					"request.named[%" PRIu32 "].gpuMask: must be 1 to ffff, got %" PRIx32, i,
+					named->gpu_mask);
+		for (uint32_t j = 0; j < i; j++)
+			if (request->named[j].slot == named->slot)
+				return complain(complaint, 0,
+						"request.named[%" PRIu32 "].slot: must be there once, got %" PRIu32
+						" as in named[%" PRIu32 "]",
+						i, named->slot, j);
+	}
 	return FROND_OK;
 }
 
@@ -134,8 +165,11 @@ static bool find_gpu(const struct frond_engine *engine, const char *id, struct g
 	return true;
 }
 
-static void wish_of_claim(const struct frond_engine *engine, const struct claim *claim, struct ask *out)
+/* What the claim asks of the GPUs inside a node. Returns how many of its preferIds are no GPUs of this cluster. */
+static uint32_t wish_of_claim(const struct frond_engine *engine, const struct frond_request *request,
+			      const struct claim *claim, struct ask *out)
 {
+	uint32_t found = 0;
 	out->gpu = (struct gpu_wish){
 		.policy = claim->policy, .mode = claim->mode, .locality = claim->locality, .min_gbps = claim->min_gbps};
 	for (uint32_t i = 0; i < claim->prefer_count; i++) {
@@ -143,7 +177,47 @@ static void wish_of_claim(const struct frond_engine *engine, const struct claim 
 		if (id->by_index)
 			out->gpu.prefer |= 1u << id->index;
 		else if (find_gpu(engine, id->id, &out->named[out->named_count]))
-			out->named_count++; /* a GPU that is not there cannot be preferred */
+			out->named_count++;
+		else
+			continue; /* one that only the host knows, or nobody */
+		found++;
+	}
+	uint32_t own = out->named_count;
+	for (uint32_t i = 0; claim->prefer_count > 0 && i < request->named_count; i++) {
+		struct gpu_named named = {.slot = request->named[i].slot, .mask = request->named[i].gpu_mask};
+		out->named[out->named_count++] = named;
+		for (uint32_t j = 0; j < own; j++)
+			named.mask &= out->named[j].slot == named.slot ? ~out->named[j].mask : UINT32_MAX;
+		found += bits_count(named.mask);
+	}
+	return claim->prefer_count > found ? claim->prefer_count - found : 0;
+}
+
+/*
+ * A GPU that the host names is on one node, so a pod that would rather have it would rather be there: that node stands for
+ * a preferred domain, unless the user has named one. It is the node with most of the named GPUs free, as far as one member
+ * can use them; then the first in the fabric. One that has no room for the smallest member today is not in question.
+ */
+static void prefer_node(const struct frond_engine *engine, const struct frond_request *request, struct ask *ask)
+{
+	uint32_t most = 0, least_gpus = FROND_GPUS_MAX;
+	for (uint32_t i = 0; i < ask->count; i++)
+		if (ask->members[i].gpus > 0)
+			least_gpus = min_u32(least_gpus, ask->members[i].gpus);
+	for (uint32_t i = 0; i < request->named_count; i++) {
+		uint32_t slot = request->named[i].slot;
+		const struct node *node = &engine->core.nodes[slot];
+		if (!node_open(node) || node_free_count(node) < least_gpus)
+			continue;
+		uint32_t named = bits_count(request->named[i].gpu_mask & node_free_mask(node));
+		uint32_t position = engine->core.fabric.position[slot];
+		if (ask->count == 1)
+			named = min_u32(named, least_gpus);
+		if (named > most || (named == most && named > 0 && position < ask->domain_first)) {
+			most = named;
+			ask->domain_first = position;
+			ask->domain_end = position + 1;
+		}
 	}
 }
 
@@ -162,7 +236,7 @@ int32_t terms_read(const struct frond_engine *engine, const struct frond_request
 	if (wish_read(annotations, request->annotations, in, in_len, &engine->args, wish, complaint) != FROND_OK ||
 	    claim_of(request, in, &claim, complaint) != FROND_OK)
 		return FROND_BAD;
-	wish_of_claim(engine, &claim, &ask);
+	wish_of_claim(engine, request, &claim, &ask);
 	*out = (struct terms){.strategy = (uint8_t)wish->strategy,
 			      .mode = (uint8_t)wish->mode,
 			      .recovery = (uint8_t)wish->recovery,
@@ -189,15 +263,17 @@ static bool claim_agrees(const struct frond_request *request, const struct frond
 
 /* The claim, if there is one; false: refused. */
 static bool ask_claim(const struct frond_engine *engine, const struct frond_request *request,
-		      const struct frond_member *members, const char *in, struct ask *out, struct complaint *complaint)
+		      const struct frond_member *members, const char *in, struct asked *out,
+		      struct complaint *complaint)
 {
 	struct claim claim;
-	out->gpu = (struct gpu_wish)GPU_WISH_DEFAULT;
+	out->ask.gpu = (struct gpu_wish)GPU_WISH_DEFAULT;
 	if (request->claim.len == 0)
 		return true;
 	if (claim_of(request, in, &claim, complaint) != FROND_OK || !claim_agrees(request, members, &claim, complaint))
 		return false;
-	wish_of_claim(engine, &claim, out);
+	if (wish_of_claim(engine, request, &claim, &out->ask) > 0)
+		out->flags |= FROND_PLAN_UNKNOWN_GPU;
 	return true;
 }
 
@@ -241,11 +317,13 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 		out->ask.mode = MODE_PREFERRED; /* topology-wait is over */
 	out->ask.domain_nvlink = FROND_NONE;
 	memcpy(out->ask.weight, engine->tuning.weight, sizeof out->ask.weight);
-	if (!ask_claim(engine, request, members, in, &out->ask, complaint))
+	if (!ask_claim(engine, request, members, in, out, complaint))
 		return FROND_OK;
-	if (wish->preferred_domain[0] != 0 &&
-	    !tree_find(&engine->tree, &engine->core.fabric, wish->preferred_domain, &out->ask.domain_first,
-		       &out->ask.domain_end, &out->ask.domain_nvlink))
+	if (wish->preferred_domain[0] == 0 && out->ask.gpu.policy == GPU_PREFER && out->ask.gpu.mode != MODE_IGNORE)
+		prefer_node(engine, request, &out->ask);
+	else if (wish->preferred_domain[0] != 0 &&
+		 !tree_find(&engine->tree, &engine->core.fabric, wish->preferred_domain, &out->ask.domain_first,
+			    &out->ask.domain_end, &out->ask.domain_nvlink))
 		out->flags |= FROND_PLAN_UNKNOWN_DOMAIN;
 	*refused = false;
 	return FROND_OK;

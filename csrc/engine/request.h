@@ -25,6 +25,10 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 int32_t rooms_formed(const struct frond_engine *engine, const struct frond_member *members, uint32_t count,
 		     const struct frond_room *room, uint32_t room_count, struct complaint *complaint);
 
+/* The GPUs that the host says preferIds names: of nodes that are there, or were when the host looked; none twice. */
+int32_t named_formed(const struct frond_engine *engine, const struct frond_request *request,
+		     struct complaint *complaint);
+
 /* What a gang asks for, for gang.h: annotations and claim. */
 int32_t terms_read(const struct frond_engine *engine, const struct frond_request *request,
 		   const struct frond_pair *annotations, const char *in, uint32_t in_len, struct wish *wish,

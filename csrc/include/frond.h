@@ -99,6 +99,9 @@ struct frond_args {
 enum frond_node_flag {
 	FROND_NODE_CORDONED = 1, /* takes nothing new today; still capacity */
 	FROND_NODE_DOWN = 2,     /* not ready today; still capacity */
+	/* It lets pods have more GPUs than it has devices: replicas of shared ones (time-slicing, MPS, HAMi). gpus are the
+	 * devices that are known, 0 when none is; problems() names the node. */
+	FROND_NODE_REPLICAS = 4,
 };
 
 struct frond_node {
@@ -122,15 +125,38 @@ struct frond_pod { /* a bound pod that holds GPUs, ours or another scheduler's *
 	struct frond_key pod;
 	uint32_t slot;
 	uint32_t gpus;
-	struct frond_span allocated; /* its gpu.scheduling/allocated; len 0: held by count, devices unknown */
-	struct frond_span name;      /* for the map: namespace/name of its gang, or its own */
-	struct frond_key gang;       /* zero: none, or not known */
-	uint32_t rank;               /* FROND_NONE, or over FROND_RANK_MAX: not known */
-	uint32_t flags;              /* enum frond_pod_flag */
+	uint32_t gpu_mask;      /* bit i: GPU i of the node, as many bits as gpus; 0: held by count, devices unknown */
+	uint32_t rank;          /* FROND_NONE, or over FROND_RANK_MAX: not known */
+	struct frond_span name; /* for the map: namespace/name of its gang, or its own */
+	struct frond_key gang;  /* zero: none, or not known */
+	uint32_t flags;         /* enum frond_pod_flag */
+	uint32_t reserved;
 };
 
 enum frond_pod_flag {
 	FROND_POD_BUDGETED = 1, /* evicting it would violate a disruption budget */
+};
+
+enum frond_held_state {
+	FROND_HELD_RESERVED = 1, /* booked, not bound yet */
+	FROND_HELD_BOUND = 2,
+};
+
+struct frond_held {            /* what a pod holds, see pod_get() */
+	struct frond_key gang; /* zero: none */
+	uint32_t slot;         /* FROND_NONE: a member without GPUs */
+	uint32_t gpus;         /* by device and by count together */
+	uint32_t gpu_mask;     /* by device */
+	uint32_t by_count;     /* GPUs whose devices nobody knows, or somebody else had before */
+	uint32_t rank;         /* FROND_NONE: not known */
+	uint32_t state;        /* enum frond_held_state */
+};
+
+/* GPUs of one node that a claim's preferIds names: the host knows UUIDs, the engine does not. Beside choosing them inside
+ * their node, plans go to that node if they can. Read with preferIds only. */
+struct frond_named {
+	uint32_t slot;
+	uint32_t gpu_mask;
 };
 
 struct frond_request {
@@ -144,8 +170,9 @@ struct frond_request {
 	struct frond_span name; /* for sentences: namespace/name */
 	int64_t deadline_ms;    /* reserve(): tick() gives the places back when it is later; 0: never */
 	int32_t priority;
-	uint32_t reserved;
+	uint32_t named_count;    /* entries in named, each slot once; the rest of them is zero */
 	struct frond_span claim; /* the spec of its GpuClaim, JSON; len 0: none */
+	struct frond_named named[FROND_GPUS_MAX];
 };
 
 struct frond_member {
@@ -208,6 +235,7 @@ enum frond_plan_flag {
 	FROND_PLAN_UNKNOWN_DOMAIN = 4, /* preferred-domain names nothing in the fabric */
 	FROND_PLAN_NO_TOPOLOGY = 8,    /* the cluster has no leaves: treated as Ignore */
 	FROND_PLAN_BOUNDED = 16,       /* a bound cut the search: a better answer may exist */
+	FROND_PLAN_UNKNOWN_GPU = 32,   /* preferIds lists an id that is no GPU of this cluster */
 };
 
 struct frond_plan {
@@ -321,14 +349,20 @@ struct frond_abi {
 	int32_t (*node_put)(frond_engine *engine, const struct frond_node *node, const struct frond_pair *labels,
 			    uint32_t label_count, const char *in, uint32_t in_len, char *text, uint32_t cap,
 			    uint32_t *len);
-	/* A link table as a node report gives it; equal tables share one id. */
+	/* A link table as a node report gives it; equal tables share one id. An id is good for as long as a node has it.
+	 * Before and after that its table is kept until the room is needed: topology_put(), and node_put() of a node that
+	 * goes by its model, then give room and id of tables that no node has to others. So put a table right before the
+	 * node that is to have it. FROND_LIMIT: the tables that nodes have leave no room. */
 	int32_t (*topology_put)(frond_engine *engine, const struct frond_topology *topology, uint32_t *id, char *text,
 				uint32_t cap, uint32_t *len);
 	/* What pods held on the node is forgotten with it; put them again if it comes back. */
 	int32_t (*node_remove)(frond_engine *engine, uint32_t slot);
-	/* A pod that was reserved becomes bound; one that is unknown is entered. */
+	/* A pod that was reserved becomes bound; one that is unknown is entered. GPUs of its mask that somebody else has are
+	 * held by count. */
 	int32_t (*pod_put)(frond_engine *engine, const struct frond_pod *pod, const char *in, uint32_t in_len,
 			   char *text, uint32_t cap, uint32_t *len);
+	/* What a pod holds. FROND_UNKNOWN when it holds nothing. */
+	int32_t (*pod_get)(frond_engine *engine, const struct frond_key *pod, struct frond_held *out);
 
 	/* Plans members jointly and changes nothing. places has room for request->members.
 	 * text: why here, or what is needed, the best that there is and what stands in the way. */
@@ -392,8 +426,10 @@ struct frond_abi {
 			   struct frond_victims *out, struct frond_place *places, struct frond_key *pods, uint32_t cap,
 			   char *text, uint32_t text_cap, uint32_t *len);
 
-	/* What the pod's Binding carries: "KEY=VALUE\n" for each of the annotations of spec 3.6. */
-	int32_t (*binding)(frond_engine *engine, const struct frond_key *pod, char *text, uint32_t cap, uint32_t *len);
+	/* What the pod's Binding carries (spec 3.6): its GPUs in ring order, for the host to write their ids (slot FROND_NONE,
+	 * no GPUs: none are held by device), and "KEY=VALUE\n" for each annotation that the engine has the words for. */
+	int32_t (*binding)(frond_engine *engine, const struct frond_key *pod, struct frond_place *place, char *text,
+			   uint32_t cap, uint32_t *len);
 
 	/* Seen from outside. */
 	int32_t (*stats)(frond_engine *engine, struct frond_stats *out);

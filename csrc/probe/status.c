@@ -105,6 +105,7 @@ static void device_from(const struct probe_report *report, uint32_t index, struc
 		printable(report->nics[gpu->rail].name, sizeof(out->rail), out->rail);
 	clique_from(gpu, out);
 	links_from(report, index, out);
+	out->mig_mode = gpu->mig == 1;
 	for (int32_t i = 0; i < gpu->slice_count; i++) {
 		struct status_slice *slice = &out->slices[out->slice_count++];
 		memcpy(slice->id, gpu->slices[i].uuid, sizeof(gpu->slices[i].uuid));
@@ -156,6 +157,11 @@ static bool put_list(cJSON *object, const char *key, uint32_t count, const void 
 	return list != NULL;
 }
 
+static bool put_true(cJSON *object, const char *key, bool value)
+{
+	return !value || cJSON_AddTrueToObject(object, key) != NULL;
+}
+
 static const char *const kinds[] = {"NVLink", "NVSwitch", "XGMI", "PCIe", ""};
 static const char *const healths[] = {"Unknown", "Healthy", "Unhealthy"};
 
@@ -197,6 +203,7 @@ static bool device_fill(cJSON *item, const void *from, uint32_t i)
 	       put_text(item, "rail", device->rail) && put_text(item, "clique", device->clique) &&
 	       put_number(item, "island", device->island) && put_number(item, "bandwidthGBps", device->gbps) &&
 	       put_list(item, "links", device->link_count, device, link_fill) &&
+	       put_true(item, "migMode", device->mig_mode) &&
 	       put_list(item, "mig", device->slice_count, device, slice_fill) &&
 	       put_number(item, "utilization", device->utilization) &&
 	       put_number(item, "memoryUsedMiB", device->memory_used_mib) && pods_put(item, device);

@@ -53,6 +53,7 @@ struct status_device { /* numbers: PROBE_UNKNOWN means that the field is absent 
 	char clique[STATUS_CLIQUE_MAX + 1]; /* "": absent */
 	int64_t memory_mib, memory_used_mib;
 	int32_t numa, island, gbps, utilization;
+	bool mig_mode; /* cut into slices, or about to be: nobody can have all of it; false: absent */
 	uint32_t link_count, slice_count, pod_count;
 	struct status_link links[PROBE_GPUS_MAX - 1]; /* by peer */
 	struct status_slice slices[STATUS_SLICES_MAX];

@@ -215,7 +215,7 @@ static int32_t device_read(const struct section *entry, const cJSON *item, uint3
 	static const char *const known[] = {"id",       "index",       "model",         "memoryMiB",     "health",
 					    "numaNode", "pciBusId",    "island",        "bandwidthGBps", "links",
 					    "mig",      "utilization", "memoryUsedMiB", "inUseBy",       "reason",
-					    "rail",     "clique"};
+					    "rail",     "clique",      "migMode"};
 	static const char *const needed[] = {"id", "index", "health"};
 	struct status *status = to;
 	struct status_device *device = &status->devices[i];
@@ -257,6 +257,8 @@ static int32_t device_read(const struct section *entry, const cJSON *item, uint3
 		code = device_numbers(entry, device);
 	if (code == FROND_OK)
 		code = list_read(entry, "links", PROBE_GPUS_MAX - 1, device, link_read);
+	if (code == FROND_OK)
+		code = section_bool(entry, "migMode", &device->mig_mode);
 	if (code == FROND_OK)
 		code = list_read(entry, "mig", STATUS_SLICES_MAX, device, slice_read);
 	if (code == FROND_OK)

@@ -200,19 +200,16 @@ static int32_t node_enter(struct sim *sim, uint32_t slot, bool down, uint32_t un
 	return code == FROND_OK ? code : sim_broken(sim, code, "node_put", node->name);
 }
 
-/* A bound pod that holds these GPUs, by their ids. */
+/* A bound pod that holds these GPUs. */
 static int32_t pod_enter(struct sim *sim, const struct frond_pod *pod, const uint8_t *gpus)
 {
 	const struct fabric_node *node = &sim->planning->fabric->nodes[pod->slot];
-	char in[FROND_GPUS_MAX * (FROND_NAME_MAX + 16)];
 	struct frond_pod put = *pod;
 	for (uint32_t i = 0; i < pod->gpus; i++)
-		put.allocated.len +=
-			(uint32_t)snprintf(in + put.allocated.len, sizeof(in) - put.allocated.len, "%s%s-gpu-%u",
-					   i == 0 ? "" : ",", node->name, (unsigned)gpus[i]);
+		put.gpu_mask |= 1u << gpus[i];
 	char text[FROND_TEXT_MAX];
 	uint32_t len = 0;
-	int32_t code = sim->abi->pod_put(sim->engine, &put, in, put.allocated.len, text, sizeof(text), &len);
+	int32_t code = sim->abi->pod_put(sim->engine, &put, "", 0, text, sizeof(text), &len);
 	return code == FROND_OK ? code : sim_broken(sim, code, "pod_put", node->name);
 }
 

@@ -52,6 +52,8 @@ struct question {
 	struct frond_place *places;
 	uint16_t *position;
 	struct frond_gang gang;
+	struct frond_held held;
+	struct frond_place place;
 	struct frond_moves moves;
 	struct frond_move *move_list;
 	struct frond_victims victims;
@@ -597,6 +599,14 @@ static bool arrays_read(struct replay *replay, struct question *question, bool h
 		good = topology_lines_read(reader, &question->topology);
 	if (in & IN_LABELS)
 		good = good && pairs_read(replay, question, "label", call->label_count);
+	if (in & IN_NAMED && question->request.named_count > FROND_GPUS_MAX) {
+		complain(reader->complaint, reader->line, "%s.named_count: at most %u are possible, got %" PRIu32,
+			 reader->call, FROND_GPUS_MAX, question->request.named_count);
+		return false;
+	}
+	if (in & IN_NAMED)
+		good = good && records_read(replay, "named", RECORD_NAMED, question->request.named,
+					    sizeof(question->request.named[0]), question->request.named_count);
 	if (in & IN_MEMBERS) {
 		call->members = question->members = array(reader, members, sizeof(*question->members));
 		good = good && records_read(replay, "member", RECORD_MEMBER, question->members,
@@ -672,6 +682,8 @@ static enum got question_read(struct replay *replay, struct question *question)
 	call->places = question->places;
 	call->position = question->position;
 	call->gang = &question->gang;
+	call->held = &question->held;
+	call->place = &question->place;
 	call->moves = &question->moves;
 	call->move_list = question->move_list;
 	call->victims = &question->victims;

@@ -128,6 +128,7 @@ func bounded(t *testing.T, path string, s shape) {
 	case s.Type == "integer", s.Type == "number":
 		counter := s.Format == "int64" && strings.HasSuffix(path, "Generation") || strings.HasPrefix(path, "PodGroup.status.")
 		bound = s.Minimum != nil && (s.Maximum != nil || counter)
+	case s.Type == "boolean": // two values
 	case s.Type == "array":
 		bound = s.MaxItems != nil && s.Items != nil
 	case s.Type == "object":

@@ -35,6 +35,7 @@ type Device struct {
 	Island        int32    `json:"island"`
 	BandwidthGBps int32    `json:"bandwidthGBps,omitempty"`
 	Links         []Link   `json:"links,omitempty"`
+	MIGMode       bool     `json:"migMode,omitempty"`
 	MIG           []Slice  `json:"mig,omitempty"`
 	Utilization   int32    `json:"utilization,omitempty"` // percent
 	MemoryUsedMiB int64    `json:"memoryUsedMiB,omitempty"`

@@ -6,12 +6,10 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -119,7 +117,7 @@ func (m *Mirror) locks(name string, n *node, taken uint32, leaving []shim.Key) [
 		}
 		entry := shim.Pod{Key: lockKey(name, uid), Slot: n.slot, GPUs: uint32(gpus), Name: "lock of pod " + string(uid), Rank: shim.None}
 		if bits.OnesCount32(mask&^taken) == gpus {
-			entry.Allocated = n.list(mask &^ taken)
+			entry.GPUMask = mask &^ taken
 			taken |= mask
 		}
 		left -= gpus
@@ -134,7 +132,7 @@ func (m *Mirror) reserved(uid types.UID, leaving []shim.Key) bool {
 	if slices.Contains(leaving, key) {
 		return false
 	}
-	_, err := m.engine.Binding(key)
+	_, err := m.engine.Pod(key)
 	return err == nil
 }
 
@@ -163,11 +161,10 @@ func (m *Mirror) findShort(name string, n *node) {
 	delete(m.short, name)
 	for uid := range m.owners[name] {
 		entry, there := n.in[lockKey(name, uid)]
-		if !there || entry.Allocated == "" {
+		if !there || entry.GPUMask == 0 {
 			continue
 		}
-		held, err := m.engine.Binding(entry.Key)
-		if err == nil && (held[workload.Allocated] == "" || strings.Count(held[workload.Allocated], ",")+1 < int(entry.GPUs)) {
+		if held, err := m.engine.Pod(entry.Key); err == nil && held.GPUMask != entry.GPUMask {
 			m.short[name] = struct{}{}
 		}
 	}

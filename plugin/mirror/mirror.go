@@ -2,8 +2,8 @@
 
 // Package mirror is the only writer of cluster state into the engine: nodes with what their agents report, bound pods, and
 // GPUs that are locked for pods which are not bound yet, as informers tell them. It owns the dense numbers (slots) by
-// which the engine knows nodes, and the names of GPUs: the engine writes and reads NODE-gpu-INDEX, users see UUIDs where
-// an agent reports them. It decides nothing.
+// which the engine knows nodes, and the names of GPUs: to the engine a GPU is a bit, users see UUIDs where an agent reports
+// them and NODE-gpu-INDEX elsewhere (names.go). It decides nothing.
 //
 // Events come in any order. Each changes what is known, and then the node that it concerns is settled: what the engine
 // should hold there is worked out anew and compared with what it holds (settle.go).
@@ -40,7 +40,7 @@ type Engine interface {
 	TopologyPut(topology shim.Topology) (uint32, error)
 	Swap(out []shim.Key, in []shim.Pod) []error
 	Release(pod shim.Key) error
-	Binding(pod shim.Key) (map[string]string, error)
+	Pod(pod shim.Key) (shim.Held, error)
 	Problems() []string
 	Limits() shim.Limits
 }
@@ -59,6 +59,7 @@ type Mirror struct {
 	pods    map[types.UID]*pod
 	on      map[string]map[types.UID]*pod     // by node name, known or not
 	reports map[string]*reported              // by node name, known or not
+	ids     map[string]string                 // GPU id → the node that it was reported of last
 	owners  map[string]map[types.UID]*lock    // by node name, known or not: what its Lease says
 	locked  map[types.UID]map[string]struct{} // the nodes whose Leases name a pod
 	yielded map[types.UID]struct{}            // pods whose own locks are no obstacle
@@ -92,7 +93,7 @@ func New(engine Engine, reader *workload.Reader) *Mirror {
 		engine: engine, reader: reader, dirty: make(chan struct{}, 1), nodes: map[string]*node{},
 		pods: map[types.UID]*pod{}, on: map[string]map[types.UID]*pod{}, reports: map[string]*reported{},
 		owners: map[string]map[types.UID]*lock{}, locked: map[types.UID]map[string]struct{}{},
-		yielded: map[types.UID]struct{}{}, short: map[string]struct{}{},
+		yielded: map[types.UID]struct{}{}, short: map[string]struct{}{}, ids: map[string]string{},
 	}
 }
 
@@ -310,7 +311,8 @@ func (m *Mirror) remove(name string) {
 	m.names[n.slot] = ""
 	m.free = append(m.free, n.slot)
 	if r := m.reports[name]; r != nil {
-		r.used, r.names = nil, nil // what comes back under the name may be another machine
+		r.used, r.old = nil, true // what comes back under the name may be another machine
+		m.setNames(name, r, nil)
 		if r.latest == nil {
 			delete(m.reports, name)
 		}

@@ -34,6 +34,7 @@ type engine struct {
 	pods     map[shim.Key]shim.Pod
 	puts     int
 	problems []string
+	refuse   string // a node that it has no room for
 }
 
 func newEngine(nodes, pods uint32) *engine {
@@ -45,7 +46,7 @@ func (e *engine) Limits() shim.Limits { return e.limits }
 func (e *engine) NodePut(node shim.Node, _ map[string]string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if node.GPUs > shim.GPUsMax || node.Slot >= e.limits.Nodes {
+	if node.GPUs > shim.GPUsMax || node.Slot >= e.limits.Nodes || node.Name == e.refuse {
 		return &shim.Error{Code: shim.CodeLimit, Text: "over a limit"}
 	}
 	e.nodes[node.Slot] = node
@@ -83,13 +84,13 @@ func (e *engine) Swap(out []shim.Key, in []shim.Pod) []error {
 	return errs
 }
 
-func (e *engine) Binding(pod shim.Key) (map[string]string, error) {
+func (e *engine) Pod(pod shim.Key) (shim.Held, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, there := e.pods[pod]; !there {
-		return nil, &shim.Error{Code: shim.CodeUnknown}
+		return shim.Held{}, &shim.Error{Code: shim.CodeUnknown}
 	}
-	return map[string]string{workload.Allocated: e.pods[pod].Allocated}, nil
+	return shim.Held{Slot: e.pods[pod].Slot, GPUs: e.pods[pod].GPUs, GPUMask: e.pods[pod].GPUMask}, nil
 }
 
 func (e *engine) podPut(pod shim.Pod) error {
@@ -206,21 +207,25 @@ func TestSlotsAreReusedLate(t *testing.T) {
 func TestANodeThatTheEngineCannotHoldIsLeftOut(t *testing.T) {
 	e := newEngine(4, 4)
 	m := New(e, reader())
-	if _, err := m.SetNode(nodeOf("big", 17)); err == nil || len(e.nodes) != 0 {
+	e.refuse = "big"
+	if _, err := m.SetNode(nodeOf("big", 12)); err == nil || len(e.nodes) != 0 {
 		t.Errorf("got %v", err)
 	}
 	if _, ok := m.Slot("big"); ok {
 		t.Error("it has no slot")
 	}
+	e.refuse = ""
 	if _, err := m.SetNode(nodeOf("big", 8)); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.SetPod(podOf("p", "big", 8)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.SetNode(nodeOf("big", 17)); err == nil || len(e.nodes) != 0 {
+	e.refuse = "big"
+	if _, err := m.SetNode(nodeOf("big", 12)); err == nil || len(e.nodes) != 0 {
 		t.Errorf("what was known is not true any more: %v %v", err, e.nodes)
 	}
+	e.refuse = ""
 	if _, err := m.SetNode(nodeOf("big", 16)); err != nil || len(e.pods) != 1 {
 		t.Errorf("it comes back with its pods: %v %v", err, e.pods)
 	}
@@ -246,7 +251,7 @@ func TestPods(t *testing.T) {
 	if _, err := m.SetNode(nodeOf("a", 8)); err != nil || len(e.pods) != 1 {
 		t.Errorf("then it is: %v %v", err, e.pods)
 	}
-	if got := e.pods[shim.PodKey("uid-early")]; got.GPUs != 2 || got.Allocated != "a-gpu-1,a-gpu-5" || got.Rank != 7 || got.Name != "ml/early" || got.Gang != (shim.Key{}) {
+	if got := e.pods[shim.PodKey("uid-early")]; got.GPUs != 2 || got.GPUMask != 0x22 || got.Rank != 7 || got.Name != "ml/early" || got.Gang != (shim.Key{}) {
 		t.Errorf("got %+v", got)
 	}
 	puts := e.puts
@@ -395,13 +400,13 @@ func TestWatch(t *testing.T) {
 	w.wait(t, "freed false")
 
 	e.mu.Lock()
-	e.problems = []string{"leaf-1 has two parents: spine-1 and spine-2"}
+	e.problems, e.refuse = []string{"leaf-1 has two parents: spine-1 and spine-2"}, "big"
 	e.mu.Unlock()
 	if _, err := client.CoreV1().Nodes().Update(ctx, nodeOf("a", 7), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.wait(t, "FabricProblem a")
-	if _, err := client.CoreV1().Nodes().Create(ctx, nodeOf("big", 99), metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Nodes().Create(ctx, nodeOf("big", 9), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.wait(t, "LeftOutOfFabric big")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/frond-scheduler/frond/plugin/nodereport"
 	"github.com/frond-scheduler/frond/plugin/workload"
+	"github.com/frond-scheduler/frond/shim"
 )
 
 // facts are a cluster as the API has it; a mirror of them must not depend on how they came about.
@@ -261,7 +262,8 @@ func TestCallsFromEverywhere(t *testing.T) {
 					w.Unyield(types.UID("uid-" + uid))
 				case 7:
 					w.CheckReports(time.Unix(5000, 0))
-					_, _ = w.Visible(name, name+"-gpu-0"), w.Stale()
+					_, _ = w.Allocated(name, shim.Place{GPUMask: 1}), w.Stale()
+					_, _ = w.GPU(name + "-gpu-0")
 				}
 			}
 		})

@@ -43,6 +43,11 @@ func (w *world) Problem(object runtime.Object, reason, sentence string) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOf(t, shim.Limits{Nodes: 64, Pods: 256})
+}
+
+func newWorldOf(t *testing.T, limits shim.Limits) *world {
+	t.Helper()
 	if _, err := os.Stat(realLibrary); err != nil {
 		t.Fatalf("%s is not built (make engine)", realLibrary)
 	}
@@ -50,7 +55,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := library.New(shim.Limits{Nodes: 64, Pods: 256}, nil, nil)
+	engine, err := library.New(limits, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

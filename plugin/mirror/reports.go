@@ -18,7 +18,8 @@ import (
 
 // reported is what a node's agent has said. A report is used when it fits what the node lets pods have; one that does
 // not is refused, and the one that was used before stays, or the node goes by allocatable and labels if there was none.
-// So 8 → 7 → 8 devices while allocatable says 8 changes nothing, and 8 → 7 in both is taken as soon as both say so.
+// So 8 → 7 → 8 devices while allocatable says 8 changes nothing, and 8 → 7 in both is taken as soon as both say so. Where a
+// node lets pods have replicas of shared GPUs, the report knows the devices and allocatable does not.
 type reported struct {
 	latest   *nodereport.Report // newest that was whole; nil: taken back
 	used     *nodereport.Report // that the engine goes by; nil: none
@@ -31,6 +32,7 @@ type reported struct {
 	told     string             // why the latest is not used, or not all of it
 	stale    string             // why nobody knows whether it is still true; "": it is
 	held     bool               // no new pods go there
+	old      bool               // latest is from before the node came back: it may be of another machine
 }
 
 // SetReport takes what an agent says of its node. changed: the engine was told something new.
@@ -42,9 +44,9 @@ func (m *Mirror) SetReport(report *nodereport.Report) (changed bool) {
 		r = &reported{topology: shim.None}
 		m.reports[report.Node] = r
 	}
-	before := r.latest
-	r.latest, r.uid, r.broken = report, report.UID, ""
-	if before != nil && before.Same(report) && m.nodes[report.Node] != nil {
+	before, old := r.latest, r.old
+	r.latest, r.uid, r.broken, r.old = report, report.UID, "", false
+	if before != nil && before.Same(report) && !old && m.nodes[report.Node] != nil {
 		// Only the heartbeat is new, and what came of the report before comes of it now.
 		if r.used == before {
 			r.used = report
@@ -116,13 +118,15 @@ func (m *Mirror) choose(name string, allocatable uint32) {
 	if r == nil || r.latest == nil {
 		return
 	}
-	if r.latest == r.used && r.latest.Fits(allocatable) {
-		if r.topology != shim.None {
-			r.told = "" // the node has agreed again
-		}
+	fits := r.latest.Fits(allocatable)
+	if !fits && !r.old && (r.used == nil || r.used == r.latest || !r.used.Fits(allocatable)) {
+		fits = r.latest.Replicated(allocatable)
+	}
+	if r.latest == r.used && fits && r.topology != shim.None {
+		r.told = "" // the node has agreed again
 		return
 	}
-	if !r.latest.Fits(allocatable) {
+	if !fits {
 		m.refuse(r, r.latest.Object(), fmt.Sprintf("status.devices: must be at least as many as the node lets pods have, %d, got %d; the report is refused until the node agrees",
 			allocatable, len(r.latest.Devices)))
 		return
@@ -134,12 +138,18 @@ func (m *Mirror) choose(name string, allocatable uint32) {
 	} else {
 		r.told = ""
 	}
-	r.used, r.names, r.topology = r.latest, r.latest, id
+	r.used, r.topology = r.latest, id
+	m.setNames(name, r, r.latest)
 }
 
-// compose what the engine knows of a node: by its report, else by allocatable and labels.
+// compose what the engine knows of a node: by its report, else by allocatable and labels. More GPUs than a machine can have
+// are replicas of shared ones, and so are those beyond the devices of a report: no pod gets one, and the engine names the node
+// in its problems.
 func (m *Mirror) compose(name string, n *node) shim.Node {
 	entry := shim.Node{Slot: n.slot, Name: name, GPUs: n.allocatable, Flags: n.flags, Topology: shim.None}
+	if entry.GPUs > shim.GPUsMax {
+		entry.GPUs = 0
+	}
 	if r := m.reports[name]; r != nil && r.used != nil {
 		entry.GPUs, entry.UnhealthyMask, entry.Topology = uint32(len(r.used.Devices)), r.used.Unhealthy, r.topology
 		if r.topology != shim.None {
@@ -148,6 +158,9 @@ func (m *Mirror) compose(name string, n *node) shim.Node {
 		if r.held {
 			entry.Flags |= shim.NodeCordoned
 		}
+	}
+	if n.allocatable > entry.GPUs {
+		entry.Flags |= shim.NodeReplicas
 	}
 	return entry
 }

@@ -5,6 +5,7 @@ package mirror
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,15 +105,42 @@ func TestGPUsThatTheNodeKeepsBackAreHeldByCount(t *testing.T) {
 }
 
 func TestMoreLinkTablesThanTheEngineHolds(t *testing.T) {
+	w := newWorldOf(t, shim.Limits{Nodes: 64, Pods: 256, TableBytes: 1 << 14})
+	for i := range 30 {
+		name := fmt.Sprint("n", i)
+		w.node(name, 2)
+		w.report(reportOf(name, 2, uint16(i+1)))
+		if len(w.told) > 0 {
+			break
+		}
+	}
+	w.check()
+	last := fmt.Sprint("n", len(w.nodes)-1)
+	w.wantsTold("ReportRefused " + last + ": its links are not used: no room for further link tables of nodes")
+	w.wantsNode(last, "gpus 2 topology 1") // as without a report
+	w.pod(allocated(podOf("p", last, 1), uuid(last, 1)))
+	w.wants("uid-p", "mask 2 count 0")
+	w.DropNode("n1") // its table is nobody's now
+	w.node(last, 1)  // whatever makes us look at the node again
+	w.node(last, 2)
+	w.wantsNode(last, "gpus 2 topology 3")
+	if got := w.Verdicts()[slices.IndexFunc(w.Verdicts(), func(v Verdict) bool { return v.Node == last })].Refused; got != "" {
+		t.Errorf("its links are used now: %q", got)
+	}
+}
+
+// Links fail one after the other for as long as a cluster runs; tables that no node has make room.
+func TestAnyNumberOfLinkTablesOneAfterTheOther(t *testing.T) {
 	w := newWorld(t)
 	w.node("a", 2)
-	for gbps := range uint16(300) {
+	for gbps := range uint16(1000) {
 		w.SetReport(reportOf("a", 2, gbps+1))
 	}
-	w.wantsTold("ReportRefused a: its links are not used: no room for further link tables of nodes")
-	w.wantsNode("a", "gpus 2 topology 1") // as without a report
-	w.pod(allocated(podOf("p", "a", 1), uuid("a", 1)))
-	w.wants("uid-p", "mask 2 count 0")
+	w.wantsTold()
+	w.wantsNode("a", "gpus 2 topology")
+	if w.reports["a"].topology == shim.None {
+		t.Error("the links are not used")
+	}
 }
 
 func TestWhatCannotBeIsToldOnce(t *testing.T) {
@@ -251,7 +279,11 @@ func TestVerdicts(t *testing.T) {
 	if got := verdict(); got != "" {
 		t.Errorf("all are back: %q", got)
 	}
-	w.node("a", 32) // slices of time
+	w.node("a", 32) // slices of time: the report knows the devices
+	if got := verdict(); got != "" {
+		t.Errorf("replicas: %q", got)
+	}
+	w.node("a", 9)
 	if got := verdict(); !strings.Contains(got, "refused until the node agrees") {
 		t.Errorf("more than there are devices: %q", got)
 	}
@@ -313,31 +345,72 @@ func TestAnAgentThatWritesNonsenseIsNotSilent(t *testing.T) {
 	}
 }
 
-func TestVisible(t *testing.T) {
+func TestAllocated(t *testing.T) {
 	w := newWorld(t)
 	w.node("a", 8)
-	same := func(node, text string) {
+	place := func(ring ...uint64) (place shim.Place) {
+		for i, index := range ring {
+			place.GPUMask |= 1 << index
+			place.Ring |= index << (4 * i)
+		}
+		return place
+	}
+	wants := func(node string, place shim.Place, want string) {
 		t.Helper()
-		if got := w.Visible(node, text); got != text {
-			t.Errorf("%s: got %q", text, got)
+		if got := w.Allocated(node, place); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	same("a", "a-gpu-1,a-gpu-0")
+	wants("a", place(1, 0), "a-gpu-1,a-gpu-0")
 	w.report(reportOf("a", 8, 100))
-	if got, want := w.Visible("a", "a-gpu-7,a-gpu-0,a-gpu-3"), uuids("a", 7, 0, 3); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	for _, text := range []string{"", "a-gpu-8", "a-gpu-01", "a-gpu-0,", "b-gpu-0", "a-gpu-0,x", "a-gpu--1"} {
-		same("a", text)
-	}
-	same("b", "b-gpu-0")
+	wants("a", place(7, 0, 3), uuids("a", 7, 0, 3))
+	wants("a", place(), "")
+	wants("a", place(8, 1), "a-gpu-8,a-gpu-1") // beyond what the report knows
+	wants("b", place(0), "b-gpu-0")
 	w.DropReport("a") // pods carry the ids still, and Leases
-	if got := w.Visible("a", "a-gpu-7"); got != uuid("a", 7) {
-		t.Errorf("got %q", got)
-	}
+	wants("a", place(7), uuid("a", 7))
 	w.DropNode("a")
 	w.node("a", 8)
-	same("a", "a-gpu-7")
+	wants("a", place(7), "a-gpu-7")
+}
+
+// GPUs are found by the id that users know, as long as their node is there.
+func TestGPUsAreFoundByTheirIDs(t *testing.T) {
+	w := newWorld(t)
+	wants := func(id, node string, index int) {
+		t.Helper()
+		got, found := w.GPU(id)
+		slot, _ := w.Slot(node)
+		if node == "" && found || node != "" && (!found || got != shim.Named{Slot: slot, GPUMask: 1 << index}) {
+			t.Errorf("%s: got %+v, %v", id, got, found)
+		}
+	}
+	wants(uuid("b", 3), "", 0)
+	w.report(reportOf("b", 8, 100)) // the node comes later
+	wants(uuid("b", 3), "", 0)
+	w.node("a", 4)
+	w.node("b", 8)
+	wants(uuid("b", 3), "b", 3)
+	wants("b-gpu-3", "b", 3)
+	wants("a-gpu-3", "a", 3)
+	for _, id := range []string{"", "a-gpu-4", "a-gpu-03", "c-gpu-0", "-gpu-0", "a", uuid("a", 0), uuid("b", 8)} {
+		wants(id, "", 0)
+	}
+	replaced := reportOf("b", 8, 100)
+	replaced.Devices[3].ID = "GPU-new"
+	w.report(replaced)
+	wants(uuid("b", 3), "", 0)
+	wants("GPU-new", "b", 3)
+	moved := reportOf("a", 4, 100)
+	moved.Devices[1].ID = "GPU-new" // a card that was put into another machine, whose agent spoke last
+	w.report(moved)
+	wants("GPU-new", "a", 1)
+	w.DropNode("a")
+	w.DropNode("b")
+	wants("GPU-new", "", 0)
+	if len(w.ids) != 0 {
+		t.Errorf("left behind: %v", w.ids)
+	}
 }
 
 func TestANodeThatComesBackMayBeAnotherMachine(t *testing.T) {
@@ -348,7 +421,7 @@ func TestANodeThatComesBackMayBeAnotherMachine(t *testing.T) {
 	w.node("a", 8)
 	w.wantsTold("ReportRefused a: status.devices: must be at least as many as the node lets pods have, 8, got 4")
 	w.wantsNode("a", "gpus 8")
-	if got := w.Visible("a", "a-gpu-0"); got != "a-gpu-0" {
+	if got := w.Allocated("a", shim.Place{GPUMask: 1}); got != "a-gpu-0" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -423,11 +496,11 @@ func TestAReservationBecomesBoundUnderItsUUIDs(t *testing.T) {
 	w.node("a", 8)
 	w.report(reportOf("a", 8, 100))
 	request, member := reserve(t, w, "uid-p", 4)
-	annotations, err := w.engine.Binding(member.Pod)
+	place, _, err := w.engine.Binding(member.Pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	visible := w.Visible("a", annotations[workload.Allocated])
+	visible := w.Allocated("a", place)
 	if visible != uuids("a", 0, 1, 2, 3) {
 		t.Errorf("got %q", visible)
 	}
@@ -513,4 +586,57 @@ func TestTheOlderPodHasTheGPU(t *testing.T) {
 	w.DropPod("uid-z-old")
 	w.wants("uid-a-young", "mask 1 count 0")
 	w.wantsNoConflict()
+}
+
+// A node with replicas of shared GPUs has the devices that its agent reports, and no others. Without a report nobody knows
+// how many there are, if they are more than a machine can have.
+func TestReplicasAreNotDevices(t *testing.T) {
+	w := newWorld(t)
+	told := func(want string) {
+		t.Helper()
+		got := strings.Join(w.engine.Problems(), "\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	w.node("a", 64)
+	w.wantsNode("a", "gpus 0")
+	told("node a lets pods have more than 16 GPUs and no report names its devices")
+	if names := w.named(w.engine.Problems()[0]); !slices.Equal(names, []string{"a"}) {
+		t.Errorf("the sentence is about %v", names)
+	}
+	w.report(reportOf("a", 4, 100))
+	w.wantsNode("a", "gpus 4")
+	told("node a lets pods have more GPUs than its 4 devices")
+	w.wantsTold()
+	w.node("a", 16) // no more than a machine can have, and still not devices
+	w.wantsNode("a", "gpus 4")
+	told("node a lets pods have more GPUs than its 4 devices")
+	w.pod(podOf("p", "a", 3)) // of another scheduler: three replicas are at most three devices
+	w.wants("uid-p", "mask 0 count 3")
+	w.node("a", 4) // sharing is turned off
+	w.wantsNode("a", "gpus 4")
+	told("")
+	w.node("a", 8) // turned on again
+	w.wantsNode("a", "gpus 4")
+	told("node a lets pods have more GPUs than its 4 devices")
+	w.wantsTold()
+	w.node("a", 5) // that is no sharing: the report may have lost one; what it said stays
+	w.wantsNode("a", "gpus 4")
+	w.wantsTold("ReportRefused a: status.devices: must be at least as many as the node lets pods have, 5, got 4")
+	w.DropReport("a")
+	w.wantsNode("a", "gpus 5")
+	told("")
+}
+
+// A report that has lost half of the devices is no sign of sharing where one that had all of them is known.
+func TestHalfOfTheDevicesIsNoSharing(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", 8)
+	w.report(reportOf("a", 8, 100))
+	w.report(reportOf("a", 4, 100))
+	w.wantsNode("a", "gpus 8")
+	w.wantsTold("ReportRefused a: status.devices: must be at least as many as the node lets pods have, 8, got 4")
+	w.report(reportOf("a", 8, 100))
+	w.wantsNode("a", "gpus 8")
 }

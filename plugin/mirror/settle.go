@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,9 +49,9 @@ func (m *Mirror) settle(name string, leaving ...shim.Key) (result settled) {
 		if there && before == entry {
 			continue
 		}
-		if there && (before.Allocated != entry.Allocated || before.GPUs != entry.GPUs) {
+		if there && (before.GPUMask != entry.GPUMask || before.GPUs != entry.GPUs) {
 			// Pods may exchange GPUs, so all let go before one takes. An entry that stays keeps its gang.
-			before.Allocated, before.GPUs = "", 0
+			before.GPUMask, before.GPUs = 0, 0
 			emptied = append(emptied, before)
 		}
 		put = append(put, entry)
@@ -113,7 +112,7 @@ func (m *Mirror) wanted(name string, n *node, leaving []shim.Key) []shim.Pod {
 			}
 		}
 		entry := p.entry
-		entry.Slot, entry.Allocated = n.slot, n.list(mask)
+		entry.Slot, entry.GPUMask = n.slot, mask
 		wanted = append(wanted, entry)
 	}
 	wanted = append(wanted, m.locks(name, n, taken, leaving)...)
@@ -160,71 +159,4 @@ func (m *Mirror) devices(n *node, p *pod) (mask uint32, reason, sentence string)
 		mask |= 1 << index
 	}
 	return mask, "", ""
-}
-
-// ---- names of GPUs ------------------------------------------------------------------------------------------------
-
-const gpuInfix = "-gpu-"
-
-// index of the GPU that a pod or a Lease calls by that id. Pods that were bound before the node had a report carry the
-// engine's own names.
-func (m *Mirror) index(n *node, id string) (uint32, bool) {
-	if r := m.reports[n.entry.Name]; r != nil && r.names != nil {
-		if index, found := r.names.Index(id); found {
-			return index, index < n.entry.GPUs
-		}
-	}
-	return n.plain(id)
-}
-
-// plain reads NODE-gpu-INDEX.
-func (n *node) plain(id string) (uint32, bool) {
-	digits, found := strings.CutPrefix(id, n.entry.Name+gpuInfix)
-	if !found {
-		return 0, false
-	}
-	index, err := strconv.ParseUint(digits, 10, 8)
-	return uint32(index), err == nil && uint32(index) < n.entry.GPUs && digits == strconv.FormatUint(index, 10)
-}
-
-// list is what the engine reads: NODE-gpu-INDEX for each bit, "" for none.
-func (n *node) list(mask uint32) string {
-	var text strings.Builder
-	for ; mask != 0; mask &= mask - 1 {
-		if text.Len() > 0 {
-			text.WriteByte(',')
-		}
-		text.WriteString(n.entry.Name + gpuInfix)
-		text.WriteString(strconv.Itoa(bits.TrailingZeros32(mask)))
-	}
-	return text.String()
-}
-
-// Visible turns the GPUs that the engine wrote for a pod's Binding into what users see: UUIDs when the node's agent has
-// reported them. The order, which is the ring's, stays.
-func (m *Mirror) Visible(node, allocated string) string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	n, r := m.nodes[node], m.reports[node]
-	if allocated == "" || n == nil || r == nil || r.names == nil {
-		return allocated
-	}
-	ids := strings.Split(allocated, ",")
-	for i, id := range ids {
-		index, found := n.plain(id)
-		if !found || int(index) >= len(r.names.Devices) {
-			return allocated
-		}
-		ids[i] = r.names.Devices[index].ID
-	}
-	return strings.Join(ids, ",")
-}
-
-// shorten keeps what others wrote out of sentences beyond what helps to find it.
-func shorten(text string) string {
-	const most = 64
-	if len(text) <= most {
-		return strconv.Quote(text)
-	}
-	return strconv.Quote(text[:most]) + "…"
 }

@@ -153,8 +153,12 @@ func (r *Report) device(device map[string]any, path string, index uint32) (model
 	if err != nil {
 		return "", err
 	}
-	if len(slices) > 0 {
-		r.Unhealthy |= 1 << index // nobody can have all of it
+	mig, err := boolean(device, path+".migMode", "migMode")
+	if err != nil {
+		return "", err
+	}
+	if mig || slices != nil {
+		r.Unhealthy |= 1 << index // nobody can have all of it, even if no slice was made yet
 	}
 	if _, there := device["numaNode"]; there {
 		numa, err := number(device, path+".numaNode", "numaNode", 0, numaMax)
@@ -263,6 +267,18 @@ func text(object map[string]any, path, key string, most int) (string, error) {
 		if char < ' ' || char > '~' {
 			return "", fmt.Errorf("%s: must be printable ASCII, got %s", path, shown(raw))
 		}
+	}
+	return value, nil
+}
+
+func boolean(object map[string]any, path, key string) (bool, error) {
+	raw, there := object[key]
+	if !there || raw == nil {
+		return false, nil
+	}
+	value, ok := raw.(bool)
+	if !ok {
+		return false, fmt.Errorf("%s: must be true or false, got %s", path, shown(raw))
 	}
 	return value, nil
 }

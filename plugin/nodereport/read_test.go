@@ -56,7 +56,9 @@ func TestReadsAWholeMachine(t *testing.T) {
 	device(status, 2)["health"] = "Unhealthy"
 	device(status, 3)["health"] = "Unknown"
 	device(status, 7)["mig"] = []any{map[string]any{"id": "MIG-1", "profile": "1g.5gb"}}
-	device(status, 6)["mig"] = []any{} // ready to be cut, and whole
+	device(status, 6)["mig"] = []any{} // ready to be cut: not whole any more
+	device(status, 1)["migMode"] = true
+	device(status, 4)["migMode"] = false
 	device(status, 4)["inUseBy"] = []any{"uid-a", "ml/train-0"}
 	device(status, 0)["inUseBy"] = []any{"ml/train-0"}
 	device(status, 1)["links"] = append(device(status, 1)["links"].([]any), map[string]any{"peer": int64(7), "kind": "PCIe", "bandwidthGBps": int64(32)})
@@ -64,8 +66,8 @@ func TestReadsAWholeMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Node != "node-1" || r.UID != "u-1" || r.Model != "H100" || len(r.Devices) != 8 || r.Devices[5].ID != "GPU-5" || r.Unhealthy != 0b10001100 ||
-		r.Healthy() != 5 || !r.Heartbeat.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
+	if r.Node != "node-1" || r.UID != "u-1" || r.Model != "H100" || len(r.Devices) != 8 || r.Devices[5].ID != "GPU-5" || r.Unhealthy != 0b11001110 ||
+		r.Healthy() != 3 || !r.Heartbeat.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
 		t.Errorf("got %+v", r)
 	}
 	if links := r.Topology.LinkGBps; links[0][1] != 50 || links[7][0] != 50 || links[0][2] != 0 || links[1][7] != 0 || r.Topology.GPUs != 8 || r.Topology.NUMA[3] != 0 || r.Topology.NUMA[4] != 1 {
@@ -149,6 +151,7 @@ func TestRefusals(t *testing.T) {
 		{"numa", func(s map[string]any) { device(s, 2)["numaNode"] = int64(-1) }, "status.devices[2].numaNode: must be a whole number from 0 to 255, got -1"},
 		{"users", func(s map[string]any) { device(s, 2)["inUseBy"] = []any{map[string]any{}} }, "status.devices[2].inUseBy[0]: must be a pod's UID or namespace/name of at most 317 bytes, got an object"},
 		{"too many users", func(s map[string]any) { device(s, 2)["inUseBy"] = make([]any, 65) }, "status.devices[2].inUseBy: must have at most 64 entries, got 65"},
+		{"MIG mode no boolean", func(s map[string]any) { device(s, 2)["migMode"] = "on" }, `status.devices[2].migMode: must be true or false, got "on"`},
 		{"slices no list", func(s map[string]any) { device(s, 2)["mig"] = "1g" }, `status.devices[2].mig: must be a list, got "1g"`},
 		{"too many slices", func(s map[string]any) { device(s, 2)["mig"] = make([]any, 17) }, "status.devices[2].mig: must have at most 16 entries, got 17"},
 		{"links no list", func(s map[string]any) { device(s, 2)["links"] = map[string]any{} }, "status.devices[2].links: must be a list, got an object"},

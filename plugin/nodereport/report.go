@@ -32,7 +32,7 @@ type Report struct {
 	Devices   []Device  // by index
 	Model     string    // of all devices; "": they differ, or nobody said
 	Topology  shim.Topology
-	Unhealthy uint32    // bit i: device i cannot be given away: it is not healthy, or it is cut into slices
+	Unhealthy uint32    // bit i: device i cannot be given away whole: it is not healthy, or it is in MIG mode, with or without slices
 	Heartbeat time.Time // zero: none was written
 }
 
@@ -86,6 +86,13 @@ func (r *Report) Same(other *Report) bool {
 // fails out of allocatable, so a report may have more devices than that; it never has fewer, unless it has lost one
 // that is there. A GPU that really goes away leaves allocatable, too, and then the report fits.
 func (r *Report) Fits(allocatable uint32) bool { return len(r.Devices) >= int(allocatable) }
+
+// Replicated says whether a node lets pods have replicas of the devices instead of the devices (time-slicing, MPS, HAMi): so
+// many times as many, of those that are healthy or of all, or more than a machine can have.
+func (r *Report) Replicated(allocatable uint32) bool {
+	times := func(devices uint32) bool { return devices > 0 && allocatable > devices && allocatable%devices == 0 }
+	return len(r.Devices) > 0 && (allocatable > shim.GPUsMax || times(uint32(len(r.Devices))) || times(r.Healthy()))
+}
 
 // Period is how often agents write; Patience is how long a report without a new heartbeat is not worth a word.
 const (

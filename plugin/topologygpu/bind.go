@@ -68,9 +68,9 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 
 // annotations that the pod's Binding carries; its GPUs by the names that users know.
 func (c *cluster) annotations(pod *v1.Pod, node string) (map[string]string, error) {
-	annotations, err := c.engine.Binding(podKey(pod))
-	if allocated, there := annotations[workload.Allocated]; there {
-		annotations[workload.Allocated] = c.mirror.Visible(node, allocated)
+	place, annotations, err := c.engine.Binding(podKey(pod))
+	if err == nil && place.GPUMask != 0 {
+		annotations[workload.Allocated] = c.mirror.Allocated(node, place)
 	}
 	return annotations, err
 }

@@ -187,6 +187,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 		c.reader.LeaveNativeGroups()
 	}
 	c.mirror = mirror.New(c.engine, c.reader)
+	c.reader.FindGPUs(c.mirror.GPU)
 	c.table = gangs.New(c.engine, c.args.PermitWait, c.now)
 	c.demand = demand.New()
 

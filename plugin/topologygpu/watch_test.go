@@ -63,15 +63,15 @@ func (s *served) ServerResourcesForGroupVersion(name string) (*metav1.APIResourc
 // nothing is an engine that takes all and holds nothing.
 type nothing struct{}
 
-func (nothing) NodePut(shim.Node, map[string]string) error  { return nil }
-func (nothing) NodeRemove(uint32) error                     { return nil }
-func (nothing) TopologyPut(shim.Topology) (uint32, error)   { return 0, nil }
-func (nothing) Swap(_ []shim.Key, in []shim.Pod) []error    { return make([]error, len(in)) }
-func (nothing) Binding(shim.Key) (map[string]string, error) { return nil, nil }
-func (nothing) Release(shim.Key) error                      { return nil }
-func (nothing) ReleaseGang(shim.Key) (int, error)           { return 0, nil }
-func (nothing) Problems() []string                          { return nil }
-func (nothing) Limits() shim.Limits                         { return shim.Limits{Nodes: 8, Pods: 8} }
+func (nothing) NodePut(shim.Node, map[string]string) error { return nil }
+func (nothing) NodeRemove(uint32) error                    { return nil }
+func (nothing) TopologyPut(shim.Topology) (uint32, error)  { return 0, nil }
+func (nothing) Swap(_ []shim.Key, in []shim.Pod) []error   { return make([]error, len(in)) }
+func (nothing) Pod(shim.Key) (shim.Held, error)            { return shim.Held{}, nil }
+func (nothing) Release(shim.Key) error                     { return nil }
+func (nothing) ReleaseGang(shim.Key) (int, error)          { return 0, nil }
+func (nothing) Problems() []string                         { return nil }
+func (nothing) Limits() shim.Limits                        { return shim.Limits{Nodes: 8, Pods: 8} }
 
 // watchBench is an observer with watches of its own, whose clock the test moves, on fake API servers.
 type watchBench struct {

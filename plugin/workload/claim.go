@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/frond-scheduler/frond/plugin/apis"
+	"github.com/frond-scheduler/frond/shim"
 )
 
 // Claim is what is kept of a GpuClaim. It is never changed once it is in a store.
@@ -27,6 +29,7 @@ type Claim struct {
 	Count    int64           // GPUs of a pod; 0: not said
 	Selector labels.Selector // of nodes; nil: any
 	GangRef  string          // "": none
+	Prefers  []string        // ids of GPUs that it would rather have; indices, which are any node's, are the engine's to read
 	Problem  string          // why no pod can use it
 
 	// What a scheduler wrote into the status last.
@@ -80,6 +83,7 @@ func (c *Claim) read(object *unstructured.Unstructured) error {
 		return fmt.Errorf("devices.count must be a number of 1 or more")
 	}
 	c.Count = count
+	c.Prefers = preferred(spec)
 	if c.GangRef, _, err = unstructured.NestedString(spec, "gangRef"); err != nil {
 		return fmt.Errorf("gangRef is no text")
 	}
@@ -96,6 +100,18 @@ func (c *Claim) read(object *unstructured.Unstructured) error {
 		}
 	}
 	return nil
+}
+
+// preferred are the texts of devices.preferIds that are no indices. What else is in the list, and too much of it, the engine
+// refuses.
+func preferred(spec map[string]any) (ids []string) {
+	list, _, _ := unstructured.NestedSlice(spec, "devices", "preferIds")
+	for _, item := range list {
+		if id, ok := item.(string); ok && len(ids) < shim.GPUsMax && strings.Trim(id, "0123456789") != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func isObjectName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }

@@ -85,6 +85,38 @@ func TestWhatAClaimHandsOut(t *testing.T) {
 	}
 }
 
+// GPUs that a claim names by id are found where they are; indices and what is no text are the engine's to read.
+func TestGPUsThatAClaimPrefers(t *testing.T) {
+	r := reader(t, parse(t, claimText("c", `{devices: {policy: preferIds, preferIds: [GPU-b1, 3, "5", GPU-x, GPU-a0, GPU-b7, node-1-gpu-2]}}`)),
+		parse(t, claimText("none", "{devices: {count: 8}}")))
+	p := claiming(pod("a", 2), "c")
+	if request, _, _ := r.SingleRequest(p, time.Now()); request.Named != nil {
+		t.Errorf("nobody looks for them yet: %v", request.Named)
+	}
+	known := map[string]shim.Named{"GPU-a0": {Slot: 0, GPUMask: 1}, "GPU-b1": {Slot: 4, GPUMask: 2}, "GPU-b7": {Slot: 4, GPUMask: 128}, "node-1-gpu-2": {Slot: 1, GPUMask: 4}}
+	r.FindGPUs(func(id string) (shim.Named, bool) {
+		gpu, found := known[id]
+		return gpu, found
+	})
+	want := []shim.Named{{Slot: 4, GPUMask: 130}, {Slot: 0, GPUMask: 1}, {Slot: 1, GPUMask: 4}}
+	request, _, _ := r.SingleRequest(p, time.Now())
+	if !slices.Equal(request.Named, want) {
+		t.Errorf("got %v", request.Named)
+	}
+	request, _, _ = r.GangRequest(GangID{Kind: "Job", Namespace: "ml", Name: "g"}, Spec{MinMember: 1}, p, []GangMember{{Pod: p, GPUs: 2, Slot: shim.None}}, time.Now())
+	if !slices.Equal(request.Named, want) {
+		t.Errorf("of a gang: got %v", request.Named)
+	}
+	if unknown := r.UnknownGPUs(p); !slices.Equal(unknown, []string{"GPU-x"}) {
+		t.Errorf("unknown: %v", unknown)
+	}
+	for _, other := range []*v1.Pod{claiming(pod("b", 8), "none"), pod("c", 8)} {
+		if request, _, _ := r.SingleRequest(other, time.Now()); request.Named != nil || r.UnknownGPUs(other) != nil {
+			t.Errorf("%s prefers %v", other.Name, request.Named)
+		}
+	}
+}
+
 // A claim serves one pod at a time: the first that was seen, a bound one before all others, the oldest when that goes.
 func TestAClaimHasOneHolder(t *testing.T) {
 	at := func(name string, second int64, node string) *v1.Pod {

@@ -5,6 +5,7 @@ package workload
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ func (r *Reader) SingleRequest(pod *v1.Pod, now time.Time) (shim.Request, shim.M
 	}
 	if claim, _ := r.Claim(pod); claim != nil {
 		request.Claim = claim.JSON
+		request.Named, _ = r.named(claim)
 	}
 	return request, shim.Member{Pod: key, GPUs: gpus, PinnedSlot: shim.None}, line.wishes(pod)
 }
@@ -56,9 +58,41 @@ func (r *Reader) GangRequest(id GangID, spec Spec, lead *v1.Pod, members []GangM
 		request.Age = min(request.Age, age(now, m.Pod)) // topology-wait counts from the youngest member
 		if claim, _ := r.Claim(m.Pod); claim != nil && request.Claim == "" {
 			request.Claim = claim.JSON // GangProblem has seen that all of them ask for the same
+			request.Named, _ = r.named(claim)
 		}
 	}
 	return request, out, line.wishes(lead)
+}
+
+// named are the GPUs that a claim would rather have, node by node, and the ids that are no GPUs of this cluster.
+func (r *Reader) named(claim *Claim) (named []shim.Named, unknown []string) {
+	for _, id := range claim.Prefers {
+		gpu, found := shim.Named{}, false
+		if r.findGPU != nil {
+			gpu, found = r.findGPU(id)
+		}
+		if !found {
+			unknown = append(unknown, id)
+			continue
+		}
+		at := slices.IndexFunc(named, func(other shim.Named) bool { return other.Slot == gpu.Slot })
+		if at < 0 {
+			named = append(named, gpu)
+		} else {
+			named[at].GPUMask |= gpu.GPUMask
+		}
+	}
+	return named, unknown
+}
+
+// UnknownGPUs are the ids in the preferIds of a pod's claim that are no GPUs of this cluster.
+func (r *Reader) UnknownGPUs(pod *v1.Pod) []string {
+	claim, _ := r.Claim(pod)
+	if claim == nil {
+		return nil
+	}
+	_, unknown := r.named(claim)
+	return unknown
 }
 
 // GangProblem is why the members to be placed cannot be one request, "" when they can: a request has one claim, which is

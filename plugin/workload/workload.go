@@ -12,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/frond-scheduler/frond/shim"
 )
 
 // Names of the workload interface (spec 3.1, 3.2, 3.5, 3.6).
@@ -99,14 +101,15 @@ func (s Spec) Equal(other Spec) bool {
 		s.Problem == other.Problem && equality.Semantic.DeepEqual(s.MinResources, other.MinResources)
 }
 
-// Reader turns API objects into requests. What is not in the pod comes from stores of our own, so every method is cheap,
-// takes no lock of others and never waits for the API.
+// Reader turns API objects into requests. What is not in the pod comes from stores of our own, so every method is cheap
+// and never waits for the API.
 type Reader struct {
 	counter
 	owners *Owners
 	claims *Claims
 
 	nativeTaken bool // upstream forms native groups itself
+	findGPU     func(id string) (shim.Named, bool)
 }
 
 // NewReader counts the named resources as GPUs, and finds owners and claims in the stores.
@@ -117,6 +120,9 @@ func NewReader(resources []string, owners *Owners, claims *Claims) *Reader {
 	}
 	return r
 }
+
+// FindGPUs says who knows where the GPU with an id is, for claims that prefer some. To be called before the first request.
+func (r *Reader) FindGPUs(find func(id string) (shim.Named, bool)) { r.findGPU = find }
 
 // LeaveNativeGroups says that upstream's own gang scheduling is on. It takes a native group through one cycle of its own, in which
 // all members must be in the queue, and we hold all but the lead back until they are planned: such a group would wait for ever,

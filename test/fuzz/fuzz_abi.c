@@ -55,6 +55,8 @@ struct run {
 		const char *model, *claim;
 		int32_t priority;
 		int64_t deadline_ms;
+		uint32_t named_count;
+		struct frond_named named[FROND_GPUS_MAX];
 	} later;
 };
 
@@ -215,21 +217,17 @@ static void pod_put(struct run *run)
 	/* One after the other: inside one list each compiler has its own order. */
 	struct frond_key key = pod_key(run), gang = gang_key(run);
 	struct frond_pod pod = {.pod = key, .slot = below(run, NODES + 1), .gang = gang, .rank = FROND_NONE};
-	uint32_t start = words.len;
-	for (uint32_t gpu = 0; gpu < 8; gpu++) {
-		if (!(mask >> gpu & 1))
-			continue;
-		char id[64];
-		snprintf(id, sizeof id, "%snode-%u-gpu-%u", pod.gpus > 0 ? "," : "", (unsigned)pod.slot + 1,
-			 (unsigned)gpu);
-		say(&words, id);
+	pod.gpu_mask = mask;
+	for (; mask != 0; mask &= mask - 1)
 		pod.gpus++;
-	}
-	pod.allocated = (struct frond_span){start, words.len - start};
 	if (rarely(run))
-		pod.allocated.len = 0; /* held by count */
+		pod.gpu_mask = 0; /* held by count */
 	if (rarely(run))
-		pod.gpus = below(run, 20); /* not what the list says */
+		pod.gpus = below(run, 20); /* not what the mask says */
+	if (rarely(run))
+		pod.gpu_mask |= 1u << below(run, 32); /* perhaps no GPU of the node */
+	if (rarely(run))
+		pod.reserved = below(run, 2);
 	if (rarely(run))
 		pod.name = say_number(&words, "ns/job-", below(run, 4));
 	if (rarely(run))
@@ -303,7 +301,9 @@ static uint32_t pick_request(struct run *run, uint32_t count, struct words *word
 					  .name = say(words, "ns/gang"),
 					  .deadline_ms = run->later.deadline_ms,
 					  .priority = run->later.priority,
+					  .named_count = run->later.named_count,
 					  .claim = say(words, run->later.claim)};
+	memcpy(request->named, run->later.named, sizeof request->named);
 	request->gpus_desired = pick_members(run, count);
 	request->annotations = below(run, WISHES + 1);
 	for (uint32_t i = 0; i < request->annotations; i++)
@@ -474,8 +474,8 @@ static void order_with_thrift(struct run *run)
 
 static bool holds(struct run *run, struct frond_key pod)
 {
-	uint32_t len;
-	int32_t code = run->abi->binding(run->engine, &pod, run->text, TEXT, &len);
+	struct frond_held held;
+	int32_t code = run->abi->pod_get(run->engine, &pod, &held);
 	MUST(code == FROND_OK || code == FROND_UNKNOWN);
 	return code == FROND_OK;
 }
@@ -693,6 +693,8 @@ static void topology_put(struct run *run)
 			topology.link_gbps[a][b] = topology.link_gbps[b][a] = gbps;
 		}
 	}
+	if (rarely(run)) /* more tables than there is room for */
+		topology.link_gbps[0][1] = topology.link_gbps[1][0] = gpus > 1 ? (uint16_t)below(run, 256) : 0;
 	if (rarely(run))
 		topology.link_gbps[below(run, 8)][1]++;
 	int32_t code = run->abi->topology_put(run->engine, &topology, &id, run->text, TEXT, &len);
@@ -723,6 +725,12 @@ static void ask_later(struct run *run)
 	run->later.claim = claims[below(run, 9)];
 	run->later.priority = (int32_t)below(run, 4) - 1;
 	run->later.deadline_ms = run->now_ms + 1000 * (int64_t)below(run, 30);
+	memset(run->later.named, 0, sizeof run->later.named);
+	run->later.named_count = strstr(run->later.claim, "preferIds") == NULL ? 0 : below(run, 4);
+	for (uint32_t i = 0; i < run->later.named_count; i++) { /* a slot twice, or no GPU, now and then */
+		run->later.named[i].slot = below(run, NODES + 1);
+		run->later.named[i].gpu_mask = below(run, 256);
+	}
 }
 
 static void config_put(struct run *run)
@@ -752,7 +760,13 @@ static void look(struct run *run)
 {
 	struct frond_key pod = pod_key(run);
 	uint32_t len = 0, cap = below(run, 200), needed = 0;
-	answered(run, ASKS, run->abi->binding(run->engine, &pod, run->text, TEXT, &len));
+	struct frond_place place;
+	struct frond_held held;
+	int32_t code = run->abi->pod_get(run->engine, &pod, &held);
+	MUST((run->abi->binding(run->engine, &pod, &place, run->text, TEXT, &len) == FROND_OK) == (code == FROND_OK));
+	if (code == FROND_OK)
+		MUST(place.gpu_mask == held.gpu_mask && (place.slot == held.slot || held.gpu_mask == 0));
+	answered(run, ASKS, code);
 	answered(run, ASKS, run->abi->problems(run->engine, run->text, TEXT, &len));
 	answered(run, ASKS, run->abi->map(run->engine, cap & 1, run->text, TEXT, &len));
 	if (run->abi->map(run->engine, 0, run->text, cap, &needed) == FROND_SMALL)
@@ -828,6 +842,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run->trial_count = 0;
 	run->later.topology = FROND_NONE;
 	run->later.model = run->later.claim = "";
+	run->later.named_count = 0;
+	memset(run->later.named, 0, sizeof run->later.named);
 	run->later.priority = 0;
 	run->later.deadline_ms = 0;
 	if (!create(run))

@@ -17,7 +17,7 @@ type machine struct {
 	gpus int
 	numa []int
 	gbps [][]int
-	out  []bool // nobody may have it: dead, sick, or cut into slices
+	out  []bool // nobody may have it: dead, sick, or in MIG mode, cut into slices or not
 }
 
 // readMachine reads test/nvml/README.md's format, the lines that matter here.
@@ -68,7 +68,7 @@ func readMachine(t *testing.T, node string) *machine {
 			if peer >= 0 {
 				links[peer][pairedWith(links, n(1), peer)] = -2
 			}
-		case "lost", "ecc", "remap-failed", "instance":
+		case "lost", "ecc", "remap-failed", "instance", "mig":
 			m.out[n(1)] = true
 		case "xid":
 			m.out[n(1)] = m.out[n(1)] || n(2) != 31 // a program's fault

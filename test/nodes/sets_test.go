@@ -267,8 +267,8 @@ func checkReport(t *testing.T, node string, m *machine) {
 	}
 	for _, device := range r.Devices {
 		i := int(device.Index)
-		if usable := device.Health == apis.Healthy && len(device.MIG) == 0; usable == m.out[i] {
-			t.Errorf("GPU %d: health %s (%s), %d slices; the machine says out: %v", i, device.Health, device.Reason, len(device.MIG), m.out[i])
+		if usable := device.Health == apis.Healthy && !device.MIGMode; usable == m.out[i] {
+			t.Errorf("GPU %d: health %s (%s), MIG mode %v, %d slices; the machine says out: %v", i, device.Health, device.Reason, device.MIGMode, len(device.MIG), m.out[i])
 		}
 		if (device.Health == apis.Healthy) != (device.Reason == "") {
 			t.Errorf("GPU %d: health %s for the reason %q", i, device.Health, device.Reason)

@@ -121,19 +121,15 @@ int32_t put_node(struct cluster *cluster, uint32_t slot, uint32_t flags, uint32_
 int32_t put_pod(struct cluster *cluster, uint32_t slot)
 {
 	const struct machine *machine = &cluster->machines[slot];
-	char in[FROND_GPUS_MAX * NAME_ROOM];
-	uint32_t used = 0, gpus = (uint32_t)__builtin_popcount(machine->used), each = cluster->input.number[N_GANG];
-	for (uint32_t gpu = 0; gpu < machine->gpus && cluster->input.number[N_USE] != USE_COUNT; gpu++)
-		if (machine->used >> gpu & 1)
-			used += (uint32_t)snprintf(in + used, NAME_ROOM, "%sn%" PRIu32 "-gpu-%" PRIu32,
-						   used > 0 ? "," : "", slot, gpu);
+	uint32_t gpus = (uint32_t)__builtin_popcount(machine->used), each = cluster->input.number[N_GANG];
+	bool counted = cluster->input.number[N_USE] == USE_COUNT;
 	struct frond_pod pod = {.pod = pod_key(slot),
 				.slot = slot,
 				.gpus = gpus,
-				.allocated = {0, used},
+				.gpu_mask = counted ? 0 : machine->used,
 				.gang = gang_key(gang_of(cluster, slot)),
 				.rank = slot % each};
-	return cluster->abi->pod_put(cluster->engine, &pod, in, used, cluster->text, TEXT_CAP, &cluster->len);
+	return cluster->abi->pod_put(cluster->engine, &pod, NULL, 0, cluster->text, TEXT_CAP, &cluster->len);
 }
 
 /* A running gang's needs: some of its members may be spared. */

@@ -202,35 +202,20 @@ static inline void unhealthy(struct cluster *c, const char *name, uint32_t mask)
 
 /* ---- pods of others --------------------------------------------------------------------------------------------- */
 
-static inline int32_t pod_try(struct cluster *c, struct frond_key pod, uint32_t slot, uint32_t gpus,
-			      const char *allocated, const char *name, struct frond_key gang)
+/* mask 0: held by count */
+static inline int32_t pod_try(struct cluster *c, struct frond_key pod, uint32_t slot, uint32_t gpus, uint32_t mask,
+			      const char *name, struct frond_key gang)
 {
-	char in[4096];
-	uint32_t split = (uint32_t)strlen(allocated), end = split + (uint32_t)strlen(name);
-	TEST_ASSERT_LESS_THAN_UINT32(sizeof in, end);
-	memcpy(in, allocated, split);
-	memcpy(in + split, name, end - split);
 	struct frond_pod record = {.pod = pod,
 				   .slot = slot,
 				   .gpus = gpus,
-				   .allocated = {0, split},
-				   .name = {split, end - split},
+				   .gpu_mask = mask,
+				   .name = {0, (uint32_t)strlen(name)},
 				   .gang = gang,
 				   .rank = FROND_NONE};
-	int32_t code = abi->pod_put(c->engine, &record, in, end, c->text, CLUSTER_TEXT - 1, &c->len);
+	int32_t code = abi->pod_put(c->engine, &record, name, record.name.len, c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	return code;
-}
-
-static inline const char *allocated(struct cluster *c, uint32_t slot, uint32_t mask)
-{
-	int at = 0;
-	c->shown[0] = 0;
-	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
-		if (mask >> gpu & 1)
-			at += snprintf(c->shown + at, CLUSTER_TEXT - (size_t)at, "%s%s-gpu-%u", at > 0 ? "," : "",
-				       c->nodes[slot].name, (unsigned)gpu);
-	return c->shown;
 }
 
 /* Somebody else's pod on these GPUs of the node. Returns its key. */
@@ -238,8 +223,7 @@ static inline struct frond_key occupy(struct cluster *c, const char *node, uint3
 {
 	struct frond_key pod = {1, ++c->others};
 	uint32_t slot = slot_of(c, node);
-	int32_t code = pod_try(c, pod, slot, (uint32_t)__builtin_popcount(mask), allocated(c, slot, mask), "",
-			       (struct frond_key){0, 0});
+	int32_t code = pod_try(c, pod, slot, (uint32_t)__builtin_popcount(mask), mask, "", (struct frond_key){0, 0});
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);
 	check(c);
 	return pod;
@@ -248,7 +232,7 @@ static inline struct frond_key occupy(struct cluster *c, const char *node, uint3
 static inline struct frond_key occupy_by_count(struct cluster *c, const char *node, uint32_t gpus)
 {
 	struct frond_key pod = {1, ++c->others};
-	int32_t code = pod_try(c, pod, slot_of(c, node), gpus, "", "", (struct frond_key){0, 0});
+	int32_t code = pod_try(c, pod, slot_of(c, node), gpus, 0, "", (struct frond_key){0, 0});
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);
 	check(c);
 	return pod;

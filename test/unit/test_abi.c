@@ -112,7 +112,7 @@ static void test_node_put_refuses_what_a_node_cannot_be(void)
 	node.unhealthy_mask = 0x100;
 	put_node(FROND_BAD, node, NULL, 0);
 	node = good_node();
-	node.flags = 4;
+	node.flags = 8;
 	put_node(FROND_BAD, node, NULL, 0);
 	node = good_node();
 	node.topology = FROND_TOPOLOGIES; /* no such table */
@@ -223,11 +223,11 @@ static void test_node_remove_knows_its_nodes(void)
 
 /* ---- pods ------------------------------------------------------------------------------------------------------- */
 
-static void put_pod(int32_t expected, struct frond_key pod, uint32_t slot, uint32_t gpus,
-		    struct frond_span allocated_span, struct frond_span name)
+static void put_pod(int32_t expected, struct frond_key pod, uint32_t slot, uint32_t gpus, uint32_t mask,
+		    struct frond_span name)
 {
 	struct frond_pod record = {
-		.pod = pod, .slot = slot, .gpus = gpus, .allocated = allocated_span, .name = name, .rank = FROND_NONE};
+		.pod = pod, .slot = slot, .gpus = gpus, .gpu_mask = mask, .name = name, .rank = FROND_NONE};
 	int32_t code = abi->pod_put(c->engine, &record, "0123456789", 10, c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(expected, code, c->text);
@@ -240,48 +240,64 @@ static void test_pod_put_refuses_what_a_pod_cannot_be(void)
 	const struct frond_key pod = {3, 3}, zero = {0, 0};
 	const struct frond_span none = {0, 0};
 	remember(c);
-	put_pod(FROND_BAD, zero, 0, 1, none, none);
-	put_pod(FROND_BAD, pod, 0, 1, (struct frond_span){5, 6}, none);
-	put_pod(FROND_BAD, pod, 0, 1, none, (struct frond_span){11, 0});
-	put_pod(FROND_BAD, pod, 0, 1, none, (struct frond_span){4, FROND_NONE});
-	put_pod(FROND_UNKNOWN, pod, 4, 1, none, none);
-	put_pod(FROND_UNKNOWN, pod, c->limits.nodes, 1, none, none);
-	put_pod(FROND_UNKNOWN, pod, FROND_NONE, 1, none, none);
-	put_pod(FROND_BAD, pod, 0, FROND_POD_GPUS_MAX + 1, none, none);
+	put_pod(FROND_BAD, zero, 0, 1, 0, none);
+	put_pod(FROND_BAD, pod, 0, 1, 0, (struct frond_span){11, 0});
+	put_pod(FROND_BAD, pod, 0, 1, 0, (struct frond_span){4, FROND_NONE});
+	put_pod(FROND_UNKNOWN, pod, 4, 1, 0, none);
+	put_pod(FROND_UNKNOWN, pod, c->limits.nodes, 1, 0, none);
+	put_pod(FROND_UNKNOWN, pod, FROND_NONE, 1, 0, none);
+	put_pod(FROND_BAD, pod, 0, FROND_POD_GPUS_MAX + 1, 0, none);
+	put_pod(FROND_BAD, pod, 0, 1, 0x100, none); /* the node has eight */
+	put_pod(FROND_BAD, pod, 0, 1, 0x80000000, none);
+	put_pod(FROND_BAD, pod, 0, 9, 0x1ff, none);
+	put_pod(FROND_BAD, pod, 0, 1, 0x03, none); /* another number */
+	put_pod(FROND_BAD, pod, 0, 3, 0x03, none);
+	put_pod(FROND_BAD, pod, 0, 0, 0x01, none);
 	unchanged(c);
-	put_pod(FROND_OK, pod, 0, FROND_POD_GPUS_MAX, none, none);
-	put_pod(FROND_OK, pod, 0, 0, none, (struct frond_span){10, 0});
+	put_pod(FROND_OK, pod, 0, FROND_POD_GPUS_MAX, 0, none);
+	put_pod(FROND_OK, pod, 0, 0, 0, (struct frond_span){10, 0});
+	put_pod(FROND_OK, pod, 0, 8, 0xff, none);
 }
 
-static void by_count(const char *list, uint32_t gpus)
+static struct frond_held held(struct frond_key pod)
 {
-	struct frond_stats old = stats(c);
-	const struct frond_key pod = {3, 3};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 1, gpus, list, "", (struct frond_key){0, 0}));
-	check(c);
-	TEST_ASSERT_EQUAL_UINT32_MESSAGE(old.gpus_by_count + gpus, stats(c).gpus_by_count, list);
+	struct frond_held out;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->pod_get(c->engine, &pod, &out));
+	return out;
+}
+
+static void expect_held(struct frond_held want, struct frond_held got)
+{
+	TEST_ASSERT_EQUAL_UINT32(want.slot, got.slot);
+	TEST_ASSERT_EQUAL_UINT32(want.gpus, got.gpus);
+	TEST_ASSERT_EQUAL_HEX32(want.gpu_mask, got.gpu_mask);
+	TEST_ASSERT_EQUAL_UINT32(want.by_count, got.by_count);
+	TEST_ASSERT_EQUAL_UINT32(want.rank, got.rank);
+	TEST_ASSERT_EQUAL_UINT32(want.state, got.state);
+	TEST_ASSERT_EQUAL_MEMORY(&want.gang, &got.gang, sizeof want.gang);
+}
+
+static void test_pod_get_says_what_a_pod_holds(void)
+{
+	const struct frond_key pod = {3, 3}, second = {3, 4}, none = {0, 0}, gang = key_of("a", UINT64_MAX);
+	struct frond_held out;
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->pod_get(c->engine, &pod, &out));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 1, 2, 0xa0, "", none));
+	expect_held((struct frond_held){none, 1, 2, 0xa0, 0, FROND_NONE, FROND_HELD_BOUND}, held(pod));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, second, 1, 3, 0xe0, "", gang)); /* two of them are taken */
+	expect_held((struct frond_held){gang, 1, 3, 0x40, 2, FROND_NONE, FROND_HELD_BOUND}, held(second));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, second, 1, 0, 0, "", none));
+	expect_held((struct frond_held){gang, 1, 0, 0, 0, FROND_NONE, FROND_HELD_BOUND}, held(second));
+	const uint32_t sizes[] = {4, 0};
+	place(c, &(struct wanted){.name = "b", .members = 2, .sizes = sizes, .only = 3});
+	uint32_t mask = c->places[0].gpu_mask;
+	struct frond_key reserved = key_of("b", 1), without = key_of("b", 2), b = key_of("b", UINT64_MAX);
+	expect_held((struct frond_held){b, 2, 4, mask, 0, 0, FROND_HELD_RESERVED}, held(reserved));
+	expect_held((struct frond_held){b, FROND_NONE, 0, 0, 0, 1, FROND_HELD_RESERVED}, held(without));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->confirm(c->engine, &reserved));
+	expect_held((struct frond_held){b, 2, 4, mask, 0, 0, FROND_HELD_BOUND}, held(reserved));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &pod));
-}
-
-static void test_a_list_of_devices_that_is_not_ours_is_held_by_count(void)
-{
-	by_count("", 2);
-	by_count("GPU-11111111-2222-3333-4444-555555555555", 1);
-	by_count("node-1-gpu-0", 1); /* another node's */
-	by_count("node-2-gpu-8", 1); /* it has eight */
-	by_count("node-2-gpu-", 1);
-	by_count("node-2-gpu-0001", 1);
-	by_count("node-2-gpu-99999999999", 1);
-	by_count("node-2-gpu-1,node-2-gpu-1", 2);
-	by_count("node-2-gpu-1,node-2-gpu-1", 1);
-	by_count("node-2-gpu-1 node-2-gpu-2", 2);
-	by_count("node-2-gpu-1,node-2-gpu-2", 1); /* the limits are the truth */
-	by_count("node-2-gpu-1", 2);
-	by_count("node-2", 1);
-	const struct frond_key pod = {3, 3};
-	int32_t code = pod_try(c, pod, 1, 2, "node-2-gpu-7,node-2-gpu-5", "", (struct frond_key){0, 0});
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
-	TEST_ASSERT_EQUAL_UINT32(0, stats(c).gpus_by_count);
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->pod_get(c->engine, &pod, &out));
 }
 
 static void test_a_full_ledger_refuses_pods_and_reservations(void)
@@ -299,11 +315,11 @@ static void test_a_full_ledger_refuses_pods_and_reservations(void)
 	place(c, &(struct wanted){.name = "b", .members = 1, .gpus = 1});
 	remember(c);
 	const struct frond_key pod = {3, 3};
-	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, pod_try(c, pod, 0, 1, "n-gpu-7", "ns/x", pod));
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, pod_try(c, pod, 0, 1, 0x80, "ns/x", pod));
 	TEST_ASSERT_EQUAL_STRING("no room for further pods", c->text);
 	unchanged(c);
 	struct frond_key known = key_of("b", 1); /* one that it knows may change */
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, known, 0, 1, "n-gpu-7", "ns/b", known));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, known, 0, 1, 0x80, "ns/b", known));
 	check(c);
 	cluster_free(small);
 	c = kept;
@@ -422,7 +438,7 @@ int main(void)
 	RUN_TEST(test_without_room_for_names_nodes_are_refused_and_domains_left_out);
 	RUN_TEST(test_node_remove_knows_its_nodes);
 	RUN_TEST(test_pod_put_refuses_what_a_pod_cannot_be);
-	RUN_TEST(test_a_list_of_devices_that_is_not_ours_is_held_by_count);
+	RUN_TEST(test_pod_get_says_what_a_pod_holds);
 	RUN_TEST(test_a_full_ledger_refuses_pods_and_reservations);
 	RUN_TEST(test_plan_and_order_refuse_malformed_requests);
 	RUN_TEST(test_plan_refuses_malformed_members);

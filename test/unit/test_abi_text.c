@@ -33,7 +33,7 @@ static int32_t read_into(enum reader reader, char *text, uint32_t cap, uint32_t 
 	case READ_PROBLEMS:
 		return abi->problems(c->engine, text, cap, len);
 	case READ_BINDING:
-		return abi->binding(c->engine, &pod, text, cap, len);
+		return abi->binding(c->engine, &pod, &(struct frond_place){.slot = 0}, text, cap, len);
 	case READ_PLAN:
 		return abi->plan(c->engine, &c->request, c->members, NULL, NULL, 0, NULL, 0, &c->plan, c->places, text,
 				 cap, len);
@@ -88,12 +88,17 @@ static void test_an_errors_sentence_is_cut_instead(void)
 
 /* ---- bindings --------------------------------------------------------------------------------------------------- */
 
-static void expect_binding(const char *gang, uint32_t rank, const char *text)
+static void expect_binding(const char *gang, uint32_t rank, uint32_t slot, uint32_t mask, uint64_t ring,
+			   const char *text)
 {
 	struct frond_key pod = key_of(gang, rank + 1);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->binding(c->engine, &pod, c->text, CLUSTER_TEXT - 1, &c->len));
+	struct frond_place place = {.slot = 77, .gpu_mask = 77, .ring = 77};
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->binding(c->engine, &pod, &place, c->text, CLUSTER_TEXT - 1, &c->len));
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_STRING(text, c->text);
+	TEST_ASSERT_EQUAL_UINT32(slot, place.slot);
+	TEST_ASSERT_EQUAL_HEX32(mask, place.gpu_mask);
+	TEST_ASSERT_EQUAL_HEX64(ring, place.ring);
 }
 
 static void test_a_binding_says_devices_domain_and_rank(void)
@@ -101,15 +106,9 @@ static void test_a_binding_says_devices_domain_and_rank(void)
 	occupy(c, "node-1", 0x02);
 	const uint32_t sizes[] = {2, 0, 3};
 	place(c, &(struct wanted){.name = "a", .members = 3, .sizes = sizes, .wishes = "preferred-domain=leaf-1"});
-	expect_binding("a", 0,
-		       "gpu.scheduling/allocated=node-1-gpu-0,node-1-gpu-2\n"
-		       "topology.scheduler/domain=spine-1/leaf-1\n"
-		       "topology.scheduler/rank=0\n");
-	expect_binding("a", 1, "topology.scheduler/rank=1\n");
-	expect_binding("a", 2,
-		       "gpu.scheduling/allocated=node-1-gpu-4,node-1-gpu-5,node-1-gpu-6\n"
-		       "topology.scheduler/domain=spine-1/leaf-1\n"
-		       "topology.scheduler/rank=2\n");
+	expect_binding("a", 0, 0, 0x05, 0x20, "topology.scheduler/domain=spine-1/leaf-1\ntopology.scheduler/rank=0\n");
+	expect_binding("a", 1, FROND_NONE, 0, 0, "topology.scheduler/rank=1\n");
+	expect_binding("a", 2, 0, 0x70, 0x654, "topology.scheduler/domain=spine-1/leaf-1\ntopology.scheduler/rank=2\n");
 }
 
 static void test_devices_are_listed_in_ring_order(void)
@@ -123,35 +122,35 @@ static void test_devices_are_listed_in_ring_order(void)
 	TEST_ASSERT_EQUAL_HEX32(0x99, c->places[0].gpu_mask);
 	TEST_ASSERT_EQUAL_HEX64(0x4730,
 				c->places[0].ring); /* 0-3 50, 3-7 25, 7-4 50, 4-0 50; 0-4-7-3 is the same ring */
-	expect_binding("a", 0,
-		       "gpu.scheduling/allocated=a-gpu-0,a-gpu-3,a-gpu-7,a-gpu-4\n"
-		       "topology.scheduler/domain=s/l\n"
-		       "topology.scheduler/rank=0\n");
+	expect_binding("a", 0, 0, 0x99, 0x4730, "topology.scheduler/domain=s/l\ntopology.scheduler/rank=0\n");
 }
 
 static void test_what_a_binding_says_is_read_back_as_it_was(void)
 {
 	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 8});
 	struct frond_key pod = key_of("a", 1);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->binding(c->engine, &pod, c->text, CLUSTER_TEXT - 1, &c->len));
-	c->text[strcspn(c->text, "\n")] = 0;
-	static char list[CLUSTER_TEXT];
-	strcpy(list, strchr(c->text, '=') + 1);
+	struct frond_place place;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->binding(c->engine, &pod, &place, c->text, CLUSTER_TEXT - 1, &c->len));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &pod));
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 0, 8, list, "ns/a", pod));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, place.slot, 8, place.gpu_mask, "ns/a", pod));
 	TEST_ASSERT_EQUAL_UINT32(8, stats(c).gpus_bound);
 	TEST_ASSERT_EQUAL_UINT32(0, stats(c).gpus_by_count);
-	expect_binding("a", 0,
-		       "gpu.scheduling/allocated=node-1-gpu-0,node-1-gpu-1,node-1-gpu-2,node-1-gpu-3,node-1-gpu-4,"
-		       "node-1-gpu-5,node-1-gpu-6,node-1-gpu-7\n"
+	expect_binding("a", 0, 0, 0xff, 0x76543210,
 		       "topology.scheduler/domain=spine-1/leaf-1\n"); /* whoever bound it knows the rank, we do not */
+}
+
+static void test_what_is_held_by_count_has_no_place(void)
+{
+	struct frond_key pod = key_of("a", 1);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 0, 2, 0, "", pod));
+	expect_binding("a", 0, FROND_NONE, 0, 0, "");
 }
 
 static void test_a_node_without_a_leaf_has_no_domain(void)
 {
 	node_put(c, 4, "stray", 1, NULL, NULL);
 	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 1, .only = 5});
-	expect_binding("a", 0, "gpu.scheduling/allocated=stray-gpu-0\ntopology.scheduler/rank=0\n");
+	expect_binding("a", 0, 4, 0x01, 0, "topology.scheduler/rank=0\n");
 }
 
 static void test_sixteen_devices_and_long_names_fit(void)
@@ -164,11 +163,59 @@ static void test_sixteen_devices_and_long_names_fit(void)
 	node_put(c, 4, name, 16, leaf, spine);
 	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 16});
 	struct frond_key pod = key_of("a", 1);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->binding(c->engine, &pod, c->text, CLUSTER_TEXT - 1, &c->len));
+	struct frond_place at;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->binding(c->engine, &pod, &at, c->text, CLUSTER_TEXT - 1, &c->len));
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_UINT32(strlen(c->text), c->len);
-	TEST_ASSERT_NOT_NULL(strstr(c->text, "n-gpu-15\n"));
+	TEST_ASSERT_NOT_NULL(strstr(c->text, "sss/lll"));
+	TEST_ASSERT_EQUAL_HEX64(0xfedcba9876543210, at.ring);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->map(c->engine, 0, c->text, CLUSTER_TEXT - 1, &c->len));
+}
+
+/* ---- replicas of shared GPUs ------------------------------------------------------------------------------------ */
+
+static const char *problems(void)
+{
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->problems(c->engine, c->text, CLUSTER_TEXT - 1, &c->len));
+	c->text[c->len] = 0;
+	return c->text;
+}
+
+static void test_nodes_with_replicas_are_named_and_scheduled_by_devices(void)
+{
+	static const char known[] =
+		"node odd lets pods have more GPUs than its 4 devices: replicas of shared GPUs are not "
+		"scheduled, whole devices are\n",
+			  unknown[] =
+				  "node odd lets pods have more than 16 GPUs and no report names its devices: replicas "
+				  "of shared GPUs are not scheduled, no pod with GPUs goes there\n";
+	TEST_ASSERT_EQUAL_STRING("", problems());
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 4, "odd", 4, 0, FROND_NODE_REPLICAS, 0, "leaf-9", "spine-1"));
+	TEST_ASSERT_EQUAL_STRING(known, problems());
+	TEST_ASSERT_NOT_NULL(strstr(dump(c), "node 4 gpus 4 topology 2 unhealthy 0 flags 4 "));
+	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 4, .only = 5}); /* it is open */
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 4, "odd", 0, 0, FROND_NODE_REPLICAS | FROND_NODE_CORDONED, 0,
+						   "leaf-9", "spine-1"));
+	TEST_ASSERT_EQUAL_STRING(unknown, problems());
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 4, "odd", 4, 0, 0, 0, "leaf-9", "spine-1"));
+	TEST_ASSERT_EQUAL_STRING("", problems());
+	check(c);
+}
+
+static void test_of_many_nodes_with_replicas_the_first_are_named(void)
+{
+	char name[16];
+	cluster_free(c);
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, 70, 2, "", "");
+	for (uint32_t slot = 0; slot < 66; slot++) {
+		snprintf(name, sizeof name, "n%u", (unsigned)slot);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, 2, 0, FROND_NODE_REPLICAS, 0, NULL, NULL));
+	}
+	TEST_ASSERT_NOT_NULL(strstr(problems(), "node n63 lets"));
+	TEST_ASSERT_NULL(strstr(c->text, "node n64 lets"));
+	TEST_ASSERT_NOT_NULL(strstr(c->text, "\n2 further nodes let pods have more GPUs than they have devices\n"));
 }
 
 /* ---- codes, dump, args, fabrics --------------------------------------------------------------------------------- */
@@ -200,8 +247,8 @@ static void test_the_dump_is_canonical(void)
 	node_put(c, 0, "b", 8, NULL, NULL);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 0, "b", 8, 0x80, 1, 100, NULL, NULL));
 	const struct frond_key late = {2, 1}, early = {1, 9}, gang = {3, 3};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, late, 2, 2, "a-gpu-1,a-gpu-3", "", gang));
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, early, 0, 3, "", "", (struct frond_key){0, 0}));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, late, 2, 2, 0xa, "", gang));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, early, 0, 3, 0, "", (struct frond_key){0, 0}));
 	struct frond_member member = {.pod = {1, 1}, .rank = 4, .gpus = 1, .pinned_slot = FROND_NONE};
 	struct frond_request request = {.gang = gang, .members = 1, .min_member = 1, .only_slot = FROND_NONE};
 	TEST_ASSERT_EQUAL_INT32(
@@ -292,8 +339,11 @@ int main(void)
 	RUN_TEST(test_a_binding_says_devices_domain_and_rank);
 	RUN_TEST(test_devices_are_listed_in_ring_order);
 	RUN_TEST(test_what_a_binding_says_is_read_back_as_it_was);
+	RUN_TEST(test_what_is_held_by_count_has_no_place);
 	RUN_TEST(test_a_node_without_a_leaf_has_no_domain);
 	RUN_TEST(test_sixteen_devices_and_long_names_fit);
+	RUN_TEST(test_nodes_with_replicas_are_named_and_scheduled_by_devices);
+	RUN_TEST(test_of_many_nodes_with_replicas_the_first_are_named);
 	RUN_TEST(test_every_code_has_a_text);
 	RUN_TEST(test_the_dump_is_canonical);
 	RUN_TEST(test_the_same_state_has_the_same_dump_whatever_its_history);

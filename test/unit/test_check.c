@@ -271,6 +271,20 @@ static void test_nodes_that_say_something_else_than_their_leaf_has_counted(void)
 	BREAK(node->topology, 0, "counts other GPUs than its nodes have");
 }
 
+static void test_counts_and_memory_of_link_tables(void)
+{
+	struct tables *tables = &core->tables;
+	uint32_t id = core->nodes[0].topology;
+	TEST_ASSERT_TRUE(id > 0 && tables->nodes[id] > 1);
+	BREAK(tables->nodes[id], tables->nodes[id] + 1, "nodes that have it");
+	BREAK(tables->nodes[id], tables->nodes[id] - 1, "nodes that have it");
+	BREAK(tables->nodes[255], 1, "link table 255 counts 1 nodes that have it, 0 do");
+	BREAK(tables->sets[id], NULL, "fewer, or it is not there");
+	BREAK(tables->sets[255], tables->sets[id], "share memory");
+	BREAK(tables->used, tables->used + 16, "bytes, they have");
+	BREAK(tables->used, tables->used - 16, "lies outside the memory in use");
+}
+
 static void test_the_sentence_is_cut_where_the_buffer_ends(void)
 {
 	char text[8] = "#######";
@@ -301,6 +315,7 @@ int main(void)
 	RUN_TEST(test_leaves_and_spines_of_the_fabric);
 	RUN_TEST(test_sums_of_leaves_and_spines);
 	RUN_TEST(test_nodes_that_say_something_else_than_their_leaf_has_counted);
+	RUN_TEST(test_counts_and_memory_of_link_tables);
 	RUN_TEST(test_the_sentence_is_cut_where_the_buffer_ends);
 	return UNITY_END();
 }

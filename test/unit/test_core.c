@@ -127,12 +127,14 @@ static void test_members_of_a_booked_gang_may_join_later(void)
 static void test_what_is_unknown_is_said_to_be(void)
 {
 	struct frond_key pod = {77, 77};
+	struct frond_place place_out;
 	uint32_t verdict = 5, pods = 5;
 	remember(c);
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->permit(c->engine, &pod, &verdict));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->confirm(c->engine, &pod));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->release(c->engine, &pod));
-	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->binding(c->engine, &pod, c->text, CLUSTER_TEXT, &c->len));
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN,
+				abi->binding(c->engine, &pod, &place_out, c->text, CLUSTER_TEXT, &c->len));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->release(c->engine, &nobody));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release_gang(c->engine, &pod, &pods));
 	TEST_ASSERT_EQUAL_UINT32(5, verdict);
@@ -157,7 +159,7 @@ static void test_what_was_booked_comes_back_whole(void)
 static void put(struct frond_key pod, const char *node, uint32_t gpus, uint32_t mask)
 {
 	uint32_t slot = slot_of(c, node);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, slot, gpus, allocated(c, slot, mask), "ns/p", nobody));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, slot, gpus, mask, "ns/p", nobody));
 	check(c);
 }
 
@@ -223,7 +225,8 @@ static void test_a_node_that_shrinks_under_its_pods_keeps_them(void)
 	TEST_ASSERT_EQUAL_UINT32(8, stats(c).gpus_bound);
 	TEST_ASSERT_EQUAL_UINT32(24, stats(c).gpus_free);
 	const struct frond_key pod = {4, 1};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->binding(c->engine, &pod, c->text, CLUSTER_TEXT, &c->len));
+	struct frond_place place_out;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->binding(c->engine, &pod, &place_out, c->text, CLUSTER_TEXT, &c->len));
 	const uint32_t pinned[] = {0, FROND_NONE};
 	struct wanted w = {.name = "a", .members = 2, .gpus = 8, .pinned = pinned, .wishes = "topology-mode=Ignore"};
 	char in[CLUSTER_IN];

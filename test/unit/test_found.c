@@ -37,14 +37,13 @@ static void cluster(const char *fabric, const char *args)
 static void bind(const char *gang, uint32_t rank, const char *node, uint32_t gpus, uint32_t mask)
 {
 	uint32_t slot = slot_of(c, node);
-	const char *devices = allocated(c, slot, mask);
 	struct frond_pod pod = {.pod = key_of(gang, rank + 1),
 				.slot = slot,
 				.gpus = gpus,
-				.allocated = {0, (uint32_t)strlen(devices)},
+				.gpu_mask = mask,
 				.gang = key_of(gang, UINT64_MAX),
 				.rank = rank};
-	int32_t code = abi->pod_put(c->engine, &pod, devices, pod.allocated.len, c->text, CLUSTER_TEXT - 1, &c->len);
+	int32_t code = abi->pod_put(c->engine, &pod, "", 0, c->text, CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);
 	check(c);

@@ -110,8 +110,7 @@ static void test_the_watch_binds_a_reserved_member_by_itself(void)
 {
 	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 4});
 	struct frond_place at = c->places[0];
-	int32_t code = pod_try(c, member("a", 0), at.slot, 4, allocated(c, at.slot, at.gpu_mask), "ns/a",
-			       key_of("a", UINT64_MAX));
+	int32_t code = pod_try(c, member("a", 0), at.slot, 4, at.gpu_mask, "ns/a", key_of("a", UINT64_MAX));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 	check(c);
 	TEST_ASSERT_EQUAL_UINT32(4, stats(c).gpus_bound);
@@ -124,7 +123,7 @@ static void test_the_watch_binds_it_without_an_annotation_and_the_plan_stands(vo
 {
 	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 4});
 	struct frond_place at = c->places[0];
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), at.slot, 4, "", "", (struct frond_key){0, 0}));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), at.slot, 4, 0, "", (struct frond_key){0, 0}));
 	check(c);
 	TEST_ASSERT_EQUAL_UINT32(4, stats(c).gpus_bound);
 	TEST_ASSERT_EQUAL_UINT32(0, stats(c).gpus_by_count);
@@ -135,8 +134,7 @@ static void test_a_member_that_was_bound_elsewhere_gives_its_reservation_back(vo
 	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8});
 	uint32_t elsewhere = slot_of(c, "node-8");
 	TEST_ASSERT_NOT_EQUAL(elsewhere, c->places[0].slot);
-	int32_t code = pod_try(c, member("a", 0), elsewhere, 8, allocated(c, elsewhere, 0xff), "ns/a",
-			       key_of("a", UINT64_MAX));
+	int32_t code = pod_try(c, member("a", 0), elsewhere, 8, 0xff, "ns/a", key_of("a", UINT64_MAX));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 	check(c);
 	TEST_ASSERT_EQUAL_UINT32(8, stats(c).gpus_bound);
@@ -186,7 +184,7 @@ static void test_after_a_restart_the_rest_waits_for_each_other_around_the_bound(
 {
 	struct frond_key gang = key_of("a", UINT64_MAX);
 	uint32_t slot = slot_of(c, "node-2");
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), slot, 8, allocated(c, slot, 0xff), "ns/a", gang));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), slot, 8, 0xff, "ns/a", gang));
 	const uint32_t pinned[] = {slot, FROND_NONE, FROND_NONE};
 	place(c, &(struct wanted){.name = "a", .members = 3, .gpus = 8, .pinned = pinned});
 	TEST_ASSERT_EQUAL_STRING("node-2 node-1 node-3", spots(c));
@@ -301,7 +299,7 @@ static void test_reservations_that_go_are_not_lost(void)
 static void test_after_a_restart_a_gang_gathers_until_its_promise_is_known(void)
 {
 	struct frond_key key = key_of("a", UINT64_MAX);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), 0, 8, "", "", key));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), 0, 8, 0, "", key));
 	state(FROND_GANG_BOUND, 1, 0, 1, 0); /* until somebody says otherwise one member is enough */
 	release_gang("a");
 	struct frond_key pod = member("a", 0);
@@ -385,19 +383,17 @@ static void test_a_member_that_tells_its_devices_later_is_not_lost(void)
 {
 	struct frond_key key = key_of("a", UINT64_MAX);
 	for (uint32_t rank = 0; rank < 2; rank++)
-		TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", rank), rank, 8, "", "", key));
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", rank), rank, 8, 0, "", key));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, put_terms("a", 2, 5, ""));
 	for (uint32_t rank = 0; rank < 2; rank++) {
-		const char *list = allocated(c, rank, 0xff);
-		TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", rank), rank, 8, list, "", key));
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", rank), rank, 8, 0xff, "", key));
 		state(FROND_GANG_BOUND, 2, 0, 2, 0);
 	}
 	TEST_ASSERT_EQUAL_UINT32(16, stats(c).gpus_bound);
 	struct frond_key pod = member("a", 1), alone = key_of("b", 1);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, alone, 2, 8, "", "", key_of("b", UINT64_MAX)));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, alone, 2, 8, 0, "", key_of("b", UINT64_MAX)));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, put_terms("b", 1, 5, ""));
-	const char *list = allocated(c, 2, 0xff);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, alone, 2, 8, list, "", key_of("b", UINT64_MAX)));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, alone, 2, 8, 0xff, "", key_of("b", UINT64_MAX)));
 	TEST_ASSERT_EQUAL_INT32(5, gang("b").priority); /* what it was promised stays, though it is alone */
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &pod));
 	state(FROND_GANG_DEGRADED, 1, 0, 1, 1);
@@ -411,7 +407,7 @@ static void test_a_gang_whose_only_member_is_bound_elsewhere_is_the_same_gang(vo
 	struct frond_key second = member("a", 1);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &second));
 	state(FROND_GANG_DEGRADED, 1, 0, 1, 1);
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), 6, 8, "", "", key_of("a", UINT64_MAX)));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, member("a", 0), 6, 8, 0, "", key_of("a", UINT64_MAX)));
 	check(c);
 	TEST_ASSERT_EQUAL_UINT32(FROND_GANG_DEGRADED, gang("a").state); /* it has been whole */
 	TEST_ASSERT_EQUAL_UINT32(2, gang("a").min_member);
@@ -498,7 +494,7 @@ static void many_come_and_go(void)
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < MANY; i++) {
 			struct frond_key key = {3, i + 1};
-			TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, key, i % 8, 0, "", "", key));
+			TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, key, i % 8, 0, 0, "", key));
 		}
 		TEST_ASSERT_EQUAL_UINT32(MANY, stats(c).gangs);
 		for (uint32_t i = 0; i < MANY; i++) {

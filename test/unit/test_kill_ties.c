@@ -156,8 +156,8 @@ static void test_distributed_counts_bound_members_in_the_fullest_leaf(void)
 	uint32_t pinned[7] = {0, 1, 2, FROND_NONE, FROND_NONE, FROND_NONE, FROND_NONE};
 	cluster("spine:1 leaf:3 node:3 gpu:8", "");
 	for (uint32_t rank = 0; rank < 3; rank++)
-		TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, key_of("a", rank + 1), rank, 8, allocated(c, rank, 0xff),
-							  "ns/a", key_of("a", UINT64_MAX)));
+		TEST_ASSERT_EQUAL_INT32(
+			FROND_OK, pod_try(c, key_of("a", rank + 1), rank, 8, 0xff, "ns/a", key_of("a", UINT64_MAX)));
 	expect(&(struct wanted){.name = "a",
 				.members = 7,
 				.gpus = 8,
@@ -175,7 +175,7 @@ static void test_a_pod_that_turns_out_to_hold_a_bad_gpu_gives_a_good_one_back(vo
 	unhealthy(c, "node-1", 0x01);
 	struct frond_key pod = occupy_by_count(c, "node-1", 1);
 	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &seven));
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 0, 1, allocated(c, 0, 0x01), "", (struct frond_key){0, 0}));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 0, 1, 0x01, "", (struct frond_key){0, 0}));
 	check(c);
 	expect(&seven, "node-1");
 	TEST_ASSERT_EQUAL_HEX32(0xfe, c->places[0].gpu_mask);
@@ -196,8 +196,7 @@ static void test_members_of_several_sizes_do_not_leave_a_bound_one_behind_a_slow
 		"spines:\n"
 		"- {name: s, leaves: [{name: l1, uplinkGbps: 100, nodes: [a1, a2]}, {name: l2, nodes: [b1, b2]}]}\n",
 		"");
-	TEST_ASSERT_EQUAL_INT32(
-		FROND_OK, pod_try(c, key_of("a", 1), 0, 8, allocated(c, 0, 0xff), "ns/a", key_of("a", UINT64_MAX)));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, key_of("a", 1), 0, 8, 0xff, "ns/a", key_of("a", UINT64_MAX)));
 	expect(&mixed, "a1 a2");
 	occupy(c, "a2", 0xff);
 	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &mixed));

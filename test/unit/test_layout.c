@@ -65,6 +65,10 @@ static void test_the_numbers_of_codes_and_enums_stay(void)
 	TEST_ASSERT_EQUAL_INT(4, FROND_PLAN_UNKNOWN_DOMAIN);
 	TEST_ASSERT_EQUAL_INT(8, FROND_PLAN_NO_TOPOLOGY);
 	TEST_ASSERT_EQUAL_INT(16, FROND_PLAN_BOUNDED);
+	TEST_ASSERT_EQUAL_INT(32, FROND_PLAN_UNKNOWN_GPU);
+	TEST_ASSERT_EQUAL_INT(1, FROND_HELD_RESERVED);
+	TEST_ASSERT_EQUAL_INT(2, FROND_HELD_BOUND);
+	TEST_ASSERT_EQUAL_INT(4, FROND_NODE_REPLICAS);
 	TEST_ASSERT_EQUAL_INT(1, FROND_HOLD);
 	TEST_ASSERT_EQUAL_INT(2, FROND_GO);
 	TEST_ASSERT_EQUAL_INT(1, FROND_GANG_GATHERING);
@@ -130,16 +134,25 @@ static void test_nodes_topologies_and_pods_lie_as_they_did(void)
 	AT(0, frond_pod, pod);
 	AT(16, frond_pod, slot);
 	AT(20, frond_pod, gpus);
-	AT(24, frond_pod, allocated);
+	AT(24, frond_pod, gpu_mask);
+	AT(28, frond_pod, rank);
 	AT(32, frond_pod, name);
 	AT(40, frond_pod, gang);
-	AT(56, frond_pod, rank);
-	AT(60, frond_pod, flags);
+	AT(56, frond_pod, flags);
+	AT(60, frond_pod, reserved);
+	SIZE(40, frond_held);
+	AT(0, frond_held, gang);
+	AT(16, frond_held, slot);
+	AT(20, frond_held, gpus);
+	AT(24, frond_held, gpu_mask);
+	AT(28, frond_held, by_count);
+	AT(32, frond_held, rank);
+	AT(36, frond_held, state);
 }
 
 static void test_requests_and_members_lie_as_they_did(void)
 {
-	SIZE(80, frond_request);
+	SIZE(208, frond_request);
 	AT(0, frond_request, gang);
 	AT(16, frond_request, members);
 	AT(20, frond_request, min_member);
@@ -150,8 +163,12 @@ static void test_requests_and_members_lie_as_they_did(void)
 	AT(48, frond_request, name);
 	AT(56, frond_request, deadline_ms);
 	AT(64, frond_request, priority);
-	AT(68, frond_request, reserved);
+	AT(68, frond_request, named_count);
 	AT(72, frond_request, claim);
+	AT(80, frond_request, named);
+	SIZE(8, frond_named);
+	AT(0, frond_named, slot);
+	AT(4, frond_named, gpu_mask);
 	SIZE(32, frond_member);
 	AT(0, frond_member, pod);
 	AT(16, frond_member, rank);
@@ -254,7 +271,7 @@ static void test_stats_lie_as_they_did(void)
 
 static void test_the_table_lies_as_it_did(void)
 {
-	SIZE(256, frond_abi);
+	SIZE(264, frond_abi);
 	AT(0, frond_abi, version);
 	AT(4, frond_abi, size);
 	AT(8, frond_abi, args);
@@ -266,28 +283,29 @@ static void test_the_table_lies_as_it_did(void)
 	AT(56, frond_abi, topology_put);
 	AT(64, frond_abi, node_remove);
 	AT(72, frond_abi, pod_put);
-	AT(80, frond_abi, plan);
-	AT(88, frond_abi, order);
-	AT(96, frond_abi, reserve);
-	AT(104, frond_abi, gang_put);
-	AT(112, frond_abi, gang_get);
-	AT(120, frond_abi, permit);
-	AT(128, frond_abi, confirm);
-	AT(136, frond_abi, release);
-	AT(144, frond_abi, release_gang);
-	AT(152, frond_abi, tick);
-	AT(160, frond_abi, what_if);
-	AT(168, frond_abi, undo);
-	AT(176, frond_abi, recover);
-	AT(184, frond_abi, defrag);
-	AT(192, frond_abi, victims);
-	AT(200, frond_abi, binding);
-	AT(208, frond_abi, stats);
-	AT(216, frond_abi, problems);
-	AT(224, frond_abi, map);
-	AT(232, frond_abi, dump);
-	AT(240, frond_abi, check);
-	AT(248, frond_abi, code_text);
+	AT(80, frond_abi, pod_get);
+	AT(88, frond_abi, plan);
+	AT(96, frond_abi, order);
+	AT(104, frond_abi, reserve);
+	AT(112, frond_abi, gang_put);
+	AT(120, frond_abi, gang_get);
+	AT(128, frond_abi, permit);
+	AT(136, frond_abi, confirm);
+	AT(144, frond_abi, release);
+	AT(152, frond_abi, release_gang);
+	AT(160, frond_abi, tick);
+	AT(168, frond_abi, what_if);
+	AT(176, frond_abi, undo);
+	AT(184, frond_abi, recover);
+	AT(192, frond_abi, defrag);
+	AT(200, frond_abi, victims);
+	AT(208, frond_abi, binding);
+	AT(216, frond_abi, stats);
+	AT(224, frond_abi, problems);
+	AT(232, frond_abi, map);
+	AT(240, frond_abi, dump);
+	AT(248, frond_abi, check);
+	AT(256, frond_abi, code_text);
 }
 
 static void test_the_table_says_its_version_and_size_and_has_no_hole(void)

@@ -203,9 +203,28 @@ static void test_a_model_of_the_file_hides_one_that_is_known(void)
 
 /* ---- limits ----------------------------------------------------------------------------------------------------- */
 
+/* A report of so many GPUs, of which the first two are joined. */
+static int32_t report(uint32_t gpus, uint16_t gbps, uint32_t *id)
+{
+	struct frond_topology links = {.gpus = gpus};
+	links.link_gbps[0][1] = links.link_gbps[1][0] = gbps;
+	return abi->topology_put(c->engine, &links, id, c->text, CLUSTER_TEXT - 1, &c->len);
+}
+
+static void has_table(uint32_t slot, uint32_t gpus, uint32_t id)
+{
+	char name[16];
+	struct frond_node node = {.slot = slot, .gpus = gpus, .topology = id};
+	node.name.len = (uint32_t)snprintf(name, sizeof name, "n%u", (unsigned)slot);
+	int32_t code =
+		abi->node_put(c->engine, &node, NULL, 0, name, node.name.len, c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);
+}
+
 static void test_a_full_table_memory_refuses_and_changes_nothing(void)
 {
-	struct frond_limits limits = {.nodes = 2, .pods = 2, .table_bytes = 1u << 16};
+	struct frond_limits limits = {.nodes = 300, .pods = 2, .table_bytes = 1u << 16};
 	uint64_t bytes = abi->size_of(&limits);
 	void *mem = calloc(1, bytes);
 	TEST_ASSERT_NOT_NULL(mem);
@@ -214,41 +233,127 @@ static void test_a_full_table_memory_refuses_and_changes_nothing(void)
 	c->limits = limits;
 	TEST_ASSERT_EQUAL_INT32(
 		FROND_OK, abi->create(mem, bytes, &limits, "", 0, "", 0, &c->engine, c->text, CLUSTER_TEXT, &c->len));
-	uint32_t id = 99;
-	struct frond_topology report = {.gpus = 8};
+	uint32_t id = 99, slot = 0;
 	int32_t code = FROND_OK;
-	for (uint16_t gbps = 1; code == FROND_OK; gbps++) {
-		TEST_ASSERT_LESS_THAN_UINT16(1000, gbps);
-		report.link_gbps[0][1] = report.link_gbps[1][0] = gbps;
+	for (uint16_t gbps = 1; code == FROND_OK; gbps++, slot++) {
+		TEST_ASSERT_LESS_THAN_UINT16(200, gbps);
 		remember(c);
 		id = 99;
-		code = abi->topology_put(c->engine, &report, &id, c->text, CLUSTER_TEXT - 1, &c->len);
+		code = report(8, gbps, &id);
+		if (code == FROND_OK)
+			has_table(slot, 8, id);
 	}
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, code);
 	TEST_ASSERT_EQUAL_STRING("no room for further link tables of nodes", c->text);
 	unchanged(c);
-	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, 0, "n", 16, 0, 0, 0, "l", "s"));
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, node_try(c, slot, "n", 16, 0, 0, 0, "l", "s"));
 	unchanged(c);
 	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, names_find(&c->engine->names, "n", 1)); /* nor are names kept */
-	report.link_gbps[0][1] = report.link_gbps[1][0] = 1;
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->topology_put(c->engine, &report, &id, c->text, CLUSTER_TEXT, &c->len));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, report(8, 1, &id));                        /* it is there */
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->node_remove(c->engine, 3));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, report(8, 999, &id)); /* in the place of what that node had */
+	check(c);
 }
 
-static void test_there_are_256_tables_at_most(void)
+static void test_256_tables_at_most_are_had_by_nodes(void)
 {
-	struct frond_topology report = {.gpus = 2};
 	uint32_t id = 0;
-	int32_t code = FROND_OK;
+	cluster_free(c);
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, 300, 2, "", "");
 	for (uint16_t gbps = 0; gbps < FROND_TOPOLOGIES - 1; gbps++) { /* one is of nodes without GPUs */
-		report.link_gbps[0][1] = report.link_gbps[1][0] = gbps;
-		code = abi->topology_put(c->engine, &report, &id, c->text, CLUSTER_TEXT, &c->len);
-		TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, report(2, gbps, &id));
 		TEST_ASSERT_EQUAL_UINT32(gbps + 1u, id);
+		has_table(gbps, 2, id);
 	}
-	report.link_gbps[0][1] = report.link_gbps[1][0] = 999;
-	code = abi->topology_put(c->engine, &report, &id, c->text, CLUSTER_TEXT, &c->len);
-	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, code);
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, report(2, 999, &id));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->node_remove(c->engine, 77));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, report(2, 999, &id));
+	TEST_ASSERT_EQUAL_UINT32(78, id);
+	has_table(77, 2, id);
+	TEST_ASSERT_EQUAL_UINT64(999, sum(id, 0x3));
+}
+
+/* ---- tables that no node has ------------------------------------------------------------------------------------- */
+
+/* A link table that is another for each number: GPU 0 is joined to the others by so many GB/s, bit by bit of the number. */
+static struct frond_topology variant(uint32_t gpus, uint32_t number)
+{
+	struct frond_topology out = {.gpus = gpus};
+	for (uint32_t i = 1; i < gpus; i++)
+		out.link_gbps[0][i] = out.link_gbps[i][0] = (uint16_t)(1 + (number >> (2 * (i - 1)) & 3));
+	return out;
+}
+
+/* A node whose links fail one after the other, beside others that keep theirs: there is always room, and nobody else's
+ * links change. */
+static void test_ten_thousand_variants_one_after_the_other(void)
+{
+	enum { OTHERS = 20 };
+	uint32_t kept[OTHERS], id = 0;
+	cluster_free(c);
+	c = calloc(1, sizeof *c);
+	TEST_ASSERT_NOT_NULL(c);
+	engine_make(c, OTHERS + 2, 2, "", "");
+	for (uint32_t i = 0; i < OTHERS; i++) {
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, report(8, (uint16_t)(100 + i), &kept[i]));
+		has_table(i, 8, kept[i]);
+	}
+	for (uint32_t number = 0; number < 10000; number++) {
+		struct frond_topology links = variant(number % 97 == 5 ? 16 : 8, number);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK,
+					abi->topology_put(c->engine, &links, &id, c->text, CLUSTER_TEXT, &c->len));
+		has_table(OTHERS, links.gpus, id);
+		uint64_t expected = 0;
+		for (uint32_t i = 1; i < links.gpus; i++)
+			expected += links.link_gbps[0][i];
+		TEST_ASSERT_EQUAL_UINT64(expected, sum(id, (1u << links.gpus) - 1));
+		if (number % 1000 == 0) /* by model, between them */
+			TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, OTHERS + 1, "model", 8, 0, 0, 0, NULL, NULL));
+		if (number % 100 != 0)
+			continue;
+		check(c);
+		for (uint32_t i = 0; i < OTHERS; i++) {
+			TEST_ASSERT_EQUAL_UINT32(kept[i], c->engine->core.nodes[i].topology);
+			TEST_ASSERT_EQUAL_UINT64(100 + i, sum(kept[i], 0x3));
+		}
+	}
+	TEST_ASSERT_GREATER_THAN_UINT32(9000, c->engine->core.tables.freed);
+}
+
+/* Nodes by model are asked for between reports; the model's table goes and comes again, and is the model's. */
+static void test_the_table_of_a_model_that_was_freed_is_made_again(void)
+{
+	uint32_t id = 0;
+	uint64_t links = sum(by_model("H100-SXM", 8), 0xff);
+	TEST_ASSERT_EQUAL_UINT64(28 * 450, links);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->node_remove(c->engine, 0));
+	for (uint32_t number = 0; number < 400; number++) {
+		struct frond_topology other = variant(8, number);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK,
+					abi->topology_put(c->engine, &other, &id, c->text, CLUSTER_TEXT, &c->len));
+	}
+	TEST_ASSERT_EQUAL_UINT64(links, sum(by_model("H100-SXM", 8), 0xff));
+	check(c);
+}
+
+/* An id is good while a node has it: here a table of another size has got it since. */
+static void test_an_id_whose_table_was_freed_is_refused(void)
+{
+	struct frond_topology last = {.gpus = 16};
+	uint32_t first = 0, id = 0;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, report(8, 7, &first));
+	for (uint32_t number = 0; number < 3; number++) { /* there is room for one table of 16 GPUs beside 127 others */
+		last.link_gbps[0][1] = last.link_gbps[1][0] = (uint16_t)(number + 1);
+		TEST_ASSERT_EQUAL_INT32(FROND_OK,
+					abi->topology_put(c->engine, &last, &id, c->text, CLUSTER_TEXT, &c->len));
+		check(c);
+	}
+	struct frond_node node = {.slot = 1, .gpus = 8, .topology = first, .name = {0, 1}};
+	TEST_ASSERT_EQUAL_INT32(FROND_BAD,
+				abi->node_put(c->engine, &node, NULL, 0, "x", 1, c->text, CLUSTER_TEXT, &c->len));
 }
 
 int main(void)
@@ -264,6 +369,9 @@ int main(void)
 	RUN_TEST(test_the_file_says_which_model_its_nodes_are);
 	RUN_TEST(test_a_model_of_the_file_hides_one_that_is_known);
 	RUN_TEST(test_a_full_table_memory_refuses_and_changes_nothing);
-	RUN_TEST(test_there_are_256_tables_at_most);
+	RUN_TEST(test_256_tables_at_most_are_had_by_nodes);
+	RUN_TEST(test_ten_thousand_variants_one_after_the_other);
+	RUN_TEST(test_the_table_of_a_model_that_was_freed_is_made_again);
+	RUN_TEST(test_an_id_whose_table_was_freed_is_refused);
 	return UNITY_END();
 }

@@ -27,8 +27,8 @@ static void expect(bool color, const char *picture)
 static void bind(const char *gang, uint32_t rank, const char *node, uint32_t mask, const char *name)
 {
 	uint32_t slot = slot_of(c, node);
-	int32_t code = pod_try(c, key_of(gang, rank + 1), slot, (uint32_t)__builtin_popcount(mask),
-			       allocated(c, slot, mask), name, key_of(gang, UINT64_MAX));
+	int32_t code = pod_try(c, key_of(gang, rank + 1), slot, (uint32_t)__builtin_popcount(mask), mask, name,
+			       key_of(gang, UINT64_MAX));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 }
 

@@ -52,7 +52,7 @@ static bool refused; /* the call was, so nothing may have changed */
 
 static struct cluster *c;
 static uint64_t step, calls_wanted;
-static uint32_t booked, stale, full, moved, bad, undone, late, learnt;
+static uint32_t booked, stale, full, moved, bad, undone, late, learnt, wrong_masks;
 
 void setUp(void)
 {
@@ -287,19 +287,28 @@ static void do_pod_put(void)
 		mask = below(1u << 8) & ((1u << m.node[slot].gpus) - 1);
 		gpus = (uint32_t)__builtin_popcount(mask);
 	}
-	bool listed = mask != 0 && mask >> m.node[slot].gpus == 0 && (uint32_t)__builtin_popcount(mask) == gpus;
+	if (percent(3)) { /* a host that is wrong */
+		mask = below(1u << 16);
+		gpus = percent(50) ? (uint32_t)__builtin_popcount(mask) : gpus;
+	}
+	bool wrong = mask != 0 && (mask >> m.node[slot].gpus != 0 || (uint32_t)__builtin_popcount(mask) != gpus);
 	bool named = percent(50);
 	int gang = mine->hold != FREE && percent(80) ? mine->gang : percent(50) ? (int)below(GANGS) : NOBODY;
 	struct frond_key key = gang == NOBODY ? (struct frond_key){0, 0} : gang_key((uint32_t)gang);
-	int32_t code = pod_try(c, pod_key(pod), slot, gpus, allocated(c, slot, mask), named ? "ns/gang" : "", key);
+	int32_t code = pod_try(c, pod_key(pod), slot, gpus, mask, named ? "ns/gang" : "", key);
 	bool no_room = depth == 0 && mine->hold == FREE && pods_held() == ledger;
 	full += no_room && m.node[slot].present;
-	if (!went(!m.node[slot].present ? FROND_UNKNOWN : no_room ? FROND_LIMIT : outside(FROND_OK), code))
+	wrong_masks += wrong && m.node[slot].present;
+	if (!went(!m.node[slot].present ? FROND_UNKNOWN
+		  : wrong               ? FROND_BAD
+		  : no_room             ? FROND_LIMIT
+					: outside(FROND_OK),
+		  code))
 		return;
 	if (gang == NOBODY)
 		gang = mine->hold != FREE ? mine->gang : NOBODY; /* not said: it stays in the one it is in */
-	learn_devices(mine, pod, slot, gpus, listed ? mask : 0);
-	if (nothing_new(mine, pod, slot, gpus, listed ? mask : 0)) {
+	learn_devices(mine, pod, slot, gpus, mask);
+	if (nothing_new(mine, pod, slot, gpus, mask)) {
 		mine->hold = BOUND;
 		mine->arrived = true;
 		mine->named |= named;
@@ -316,7 +325,7 @@ static void do_pod_put(void)
 		model_release(pod);
 	if (gang != NOBODY && gang == before)
 		m.gang[gang] = kept; /* nobody has left: what the gang was promised stays */
-	model_enter(pod, BOUND, slot, gpus, listed ? mask : 0, gang);
+	model_enter(pod, BOUND, slot, gpus, mask, gang);
 	m.pod[pod].named = named;
 }
 
@@ -590,7 +599,7 @@ static void do_bad(void)
 		node.unhealthy_mask = 0x100u << below(20);
 		break;
 	case 3:
-		node.flags = 4u << below(29);
+		node.flags = 8u << below(28);
 		break;
 	case 4:
 		node.name.len = below(2) ? 0 : 4 + below(1000);
@@ -673,6 +682,27 @@ static void compare_gang(uint32_t gang)
 		TEST_ASSERT_TRUE(out.state == FROND_GANG_GATHERING || out.state == FROND_GANG_DEGRADED);
 }
 
+static void compare_pod(uint32_t pod)
+{
+	const struct model_pod *mine = &m.pod[pod];
+	struct frond_key key = pod_key(pod), zero = {0, 0};
+	struct frond_held out;
+	uint32_t mask = 0;
+	int32_t code = abi->pod_get(c->engine, &key, &out);
+	TEST_ASSERT_EQUAL_INT32(mine->hold == FREE ? FROND_UNKNOWN : FROND_OK, code);
+	if (code != FROND_OK)
+		return;
+	for (uint32_t gpu = 0; mine->slot != FROND_NONE && gpu < FROND_GPUS_MAX; gpu++)
+		mask |= m.node[mine->slot].owner[gpu] == (int)pod ? 1u << gpu : 0;
+	struct frond_key gang = mine->gang == NOBODY ? zero : gang_key((uint32_t)mine->gang);
+	TEST_ASSERT_EQUAL_UINT32(mine->slot, out.slot);
+	TEST_ASSERT_EQUAL_UINT32(mine->gpus, out.gpus);
+	TEST_ASSERT_EQUAL_UINT32(mine->by_count, out.by_count);
+	TEST_ASSERT_EQUAL_HEX32(mask, out.gpu_mask);
+	TEST_ASSERT_EQUAL_MEMORY(&gang, &out.gang, sizeof gang);
+	TEST_ASSERT_EQUAL_UINT32(mine->hold == BOUND ? FROND_HELD_BOUND : FROND_HELD_RESERVED, out.state);
+}
+
 static uint32_t references(const struct names *names)
 {
 	uint32_t refs = 0;
@@ -723,6 +753,7 @@ static void compare(void)
 	}
 	for (uint32_t pod = 0; pod < PODS; pod++) {
 		const struct model_pod *mine = &m.pod[pod];
+		compare_pod(pod);
 		want.pods += mine->hold != FREE;
 		want.gpus_reserved += mine->hold == RESERVED ? mine->gpus - mine->by_count : 0;
 		want.gpus_bound += mine->hold == BOUND ? mine->gpus - mine->by_count : 0;
@@ -815,11 +846,11 @@ static void test_random_calls_mean_what_the_model_says(void)
 			strcpy(last, dump(c));
 	}
 	printf("%u booked, %u stale, %u refused by a full ledger, %u moved, %u bad, %u undone, %u too late, %u "
-	       "learnt\n",
+	       "learnt, %u wrong masks\n",
 	       (unsigned)booked, (unsigned)stale, (unsigned)full, (unsigned)moved, (unsigned)bad, (unsigned)undone,
-	       (unsigned)late, (unsigned)learnt);
+	       (unsigned)late, (unsigned)learnt, (unsigned)wrong_masks);
 	TEST_ASSERT_TRUE(calls_wanted < 20000 || (booked > 300 && stale > 50 && full > 10 && moved > 50 && bad > 500 &&
-						  undone > 300 && late > 50 && learnt > 0));
+						  undone > 300 && late > 50 && learnt > 0 && wrong_masks > 100));
 }
 
 int main(int argc, char **argv)

@@ -133,8 +133,7 @@ static void bound(uint32_t rank, const char *node, uint32_t mask)
 {
 	uint32_t slot = slot_of(c, node);
 	struct frond_key gang = key_of("a", UINT64_MAX);
-	int32_t code = pod_try(c, key_of("a", rank + 1), slot, (uint32_t)__builtin_popcount(mask),
-			       allocated(c, slot, mask), "ns/a", gang);
+	int32_t code = pod_try(c, key_of("a", rank + 1), slot, (uint32_t)__builtin_popcount(mask), mask, "ns/a", gang);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 }
 

@@ -58,7 +58,7 @@ static void put(struct side *side, uint32_t slot, uint32_t flags, uint32_t used)
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(side->cluster, slot, name, GPUS, 0, flags, 0, NULL, NULL));
 	if (used > 0)
 		TEST_ASSERT_EQUAL_INT32(FROND_OK,
-					pod_try(side->cluster, pod, slot, used, "", "", (struct frond_key){0, 0}));
+					pod_try(side->cluster, pod, slot, used, 0, "", (struct frond_key){0, 0}));
 }
 
 static void ask(struct side *side, uint32_t count, uint32_t gpus, const char *wishes)

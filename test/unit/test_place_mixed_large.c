@@ -54,7 +54,7 @@ static uint32_t ask(const struct some *some, uint32_t sizes, const char *wishes)
 			request.gpus_desired += some[i].gpus;
 		}
 	uint32_t in_len = wishes_read(wishes, in, 0, pairs, &request.annotations);
-	int32_t code = abi->plan(c->engine, &request, members, pairs, in, in_len, NULL, &c->plan, places, c->text,
+	int32_t code = abi->plan(c->engine, &request, members, pairs, in, in_len, NULL, 0, &c->plan, places, c->text,
 				 CLUSTER_TEXT - 1, &c->len);
 	c->text[c->len] = 0;
 	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, code, c->text);

@@ -271,7 +271,7 @@ static void test_behind_1024_nodes_the_rest_has_one_place(void)
 		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, 8, 0, 0, 0, NULL, NULL));
 		struct frond_key pod = {1, slot + 1};
 		if (slot % EACH < LEAVES - 1 - slot / EACH)
-			TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, slot, 8, "", "", (struct frond_key){0, 0}));
+			TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, slot, 8, 0, "", (struct frond_key){0, 0}));
 	}
 	struct frond_member member = {.pod = {5, 1}, .gpus = 8, .pinned_slot = FROND_NONE};
 	struct frond_request request = {
@@ -309,7 +309,7 @@ static void test_of_more_than_1024_leaves_the_best_are_in_order(void)
 		snprintf(name, sizeof name, "node-%u", (unsigned)slot + 1);
 		TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, slot, name, GPUS, 0, 0, 0, NULL, NULL));
 		TEST_ASSERT_EQUAL_INT32(FROND_OK,
-					pod_try(c, pod, slot, GPUS - free[slot], "", "", (struct frond_key){0, 0}));
+					pod_try(c, pod, slot, GPUS - free[slot], 0, "", (struct frond_key){0, 0}));
 	}
 	struct frond_member member = {.pod = {5, 1}, .gpus = 1, .pinned_slot = FROND_NONE};
 	struct frond_request request = {

@@ -190,6 +190,11 @@ static void test_links_and_slices_are_written(void)
 		strstr(text, "\"mig\":[{\"id\":\"MIG-1a5b7c07-0000-5000-8000-000000000100\",\"profile\":\"3g.20gb\"},"
 			     "{\"id\":\"MIG-1a5b7c07-0000-5000-8000-000000000101\",\"profile\":\"3g.20gb\"}]"));
 	TEST_ASSERT_NOT_NULL(strstr(text, "{\"peer\":7,\"kind\":\"NVSwitch\",\"bandwidthGBps\":300}]"));
+	/* GPUs 0 to 3 are in MIG mode, and 2 has no slice yet. */
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, read_exact(text, (uint32_t)strlen(text)));
+	for (uint32_t i = 0; i < status.device_count; i++)
+		TEST_ASSERT_EQUAL(i < 4, status.devices[i].mig_mode);
+	TEST_ASSERT_EQUAL_UINT32(0, status.devices[2].slice_count);
 	TEST_ASSERT_NULL(strstr(text, "clique"));
 	free(text);
 	rig_stop();
@@ -218,7 +223,8 @@ static void test_every_field_is_read(void)
 		 "\"Unhealthy\", \"numaNode\": 255,"
 		 " \"pciBusId\": \"0000:0a:1f.7\", \"island\": 4, \"bandwidthGBps\": 1000000,"
 		 " \"links\": [{\"peer\": 1, \"kind\": \"XGMI\", \"bandwidthGBps\": 65535}],"
-		 " \"mig\": [{\"id\": \"MIG-1\", \"profile\": \"1g.5gb\"}, {\"id\": \"MIG-2\", \"profile\": "
+		 " \"migMode\": true, \"mig\": [{\"id\": \"MIG-1\", \"profile\": \"1g.5gb\"}, {\"id\": \"MIG-2\", "
+		 "\"profile\": "
 		 "\"1g.5gb\"}],"
 		 " \"reason\": \"XID 79\", \"rail\": \"mlx5_0\", \"clique\": \"ab-c.7\","
 		 " \"utilization\": 100, \"memoryUsedMiB\": 3, \"inUseBy\": [\"a/b\", \"c\"]},"
@@ -243,6 +249,7 @@ static void test_every_field_is_read(void)
 	TEST_ASSERT_EQUAL(STATUS_XGMI, first->links[0].kind);
 	TEST_ASSERT_EQUAL(STATUS_KIND_UNSAID, second->links[0].kind);
 	TEST_ASSERT_EQUAL_UINT32(2, first->slice_count);
+	TEST_ASSERT_TRUE(first->mig_mode && !second->mig_mode);
 	TEST_ASSERT_EQUAL_STRING("MIG-2", first->slices[1].id);
 	TEST_ASSERT_EQUAL_INT(100, first->utilization);
 	TEST_ASSERT_EQUAL_INT64(3, first->memory_used_mib);
@@ -345,6 +352,7 @@ static void test_fields_of_a_device_have_their_limits(void)
 		 "status.devices[0].links[0].bandwidthGBps: must be a whole number between 0 and 65535, got 65536"},
 		{"\"links\": [{\"peer\": 1, \"kind\": \"NV\", \"bandwidthGBps\": 1}]",
 		 "status.devices[0].links[0].kind: must be NVLink, NVSwitch, XGMI or PCIe, got \"NV\""},
+		{"\"migMode\": 1", "status.devices[0].migMode: must be true or false, got 1"},
 		{"\"mig\": [{\"id\": \"m\"}]", "status.devices[0].mig[0].profile: is missing"},
 		{"\"mig\": [{\"profile\": \"m\"}]", "status.devices[0].mig[0].id: is missing"},
 		{"\"mig\": [{\"id\": \"m\", \"profile\": \"p\"}, {\"id\": \"m\", \"profile\": \"p\"}]",

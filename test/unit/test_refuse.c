@@ -311,8 +311,8 @@ static void test_nodes(void)
 	record.unhealthy_mask = 0x100;
 	node(record, NULL, 0, "node node: unhealthy GPUs 100 but it has 8");
 	record = good_node();
-	record.flags = 4;
-	node(record, NULL, 0, "node node: flags must be a sum of 1 and 2, got 4");
+	record.flags = 8;
+	node(record, NULL, 0, "node node: flags must be a sum of 1, 2 and 4, got 8");
 	record = good_node();
 	record.topology = 99;
 	node(record, NULL, 0, "node node: topology 99 is not known, or not of a node with 8 GPUs");
@@ -354,10 +354,15 @@ static void pod(struct frond_pod record, int32_t code, const char *sentence)
 
 static void test_pods(void)
 {
-	static const char outside[] = "pod.allocated, pod.name: must lie inside the text";
+	static const char outside[] = "pod.name: must lie inside the text";
 	pod((struct frond_pod){.rank = FROND_NONE}, FROND_BAD, "pod.pod: must not be zero");
 	pod((struct frond_pod){.pod = {1, 9}, .name = {4, 1}}, FROND_BAD, outside);
-	pod((struct frond_pod){.pod = {1, 9}, .allocated = {1, FROND_NONE}}, FROND_BAD, outside);
+	pod((struct frond_pod){.pod = {1, 9}, .name = {1, FROND_NONE}}, FROND_BAD, outside);
+	pod((struct frond_pod){.pod = {1, 9}, .reserved = 1}, FROND_BAD, "pod.reserved: must be 0");
+	pod((struct frond_pod){.pod = {1, 9}, .gpus = 2, .gpu_mask = 0x101}, FROND_BAD,
+	    "pod.gpuMask: must be GPUs of node node-1, which has 8, got mask 101");
+	pod((struct frond_pod){.pod = {1, 9}, .gpus = 2, .gpu_mask = 0x70}, FROND_BAD,
+	    "pod.gpuMask: must be 0 or as many GPUs as pod.gpus, 2, got mask 70 with 3");
 	pod((struct frond_pod){.pod = {1, 9}, .flags = 2}, FROND_BAD, "pod.flags: must be 0 or 1");
 	pod((struct frond_pod){.pod = {1, 9}, .slot = 4}, FROND_UNKNOWN, "the pod's node is not known");
 	pod((struct frond_pod){.pod = {1, 9}, .slot = 99}, FROND_UNKNOWN, "the pod's node is not known");
@@ -384,7 +389,7 @@ static void spoiled(uint32_t way, struct frond_request *request, struct frond_me
 		request->deadline_ms = -1;
 		break;
 	case 4:
-		request->reserved = 1;
+		request->named_count = 17;
 		break;
 	case 5:
 		request->name = (struct frond_span){0, 1};
@@ -399,10 +404,28 @@ static void spoiled(uint32_t way, struct frond_request *request, struct frond_me
 		member->pod = (struct frond_key){0, 0};
 		break;
 	case 9:
-		member->pod_template = 1;
+		member->pinned_slot = 4; /* nobody is there */
 		break;
 	case 10:
-		member->pinned_slot = 4; /* nobody is there */
+		request->named_count = 1;
+		request->named[0] = (struct frond_named){.slot = 8, .gpu_mask = 1};
+		break;
+	case 11:
+		request->named_count = 1;
+		request->named[0] = (struct frond_named){.slot = 1, .gpu_mask = 0x10000};
+		break;
+	case 12:
+		request->named_count = 1;
+		break;
+	case 13:
+		request->named_count = 2;
+		request->named[0] = request->named[1] = (struct frond_named){.slot = 1, .gpu_mask = 1};
+		break;
+	case 14:
+		request->named[15].slot = 1;
+		break;
+	case 15:
+		member->pod_template = 1;
 		break;
 	default:
 		break;
@@ -416,17 +439,22 @@ static void test_requests(void)
 		"request.members: must be between 1 and 16384, got 0",
 		"request.ageMs: must not be negative, got -9223372036854775808",
 		"request.deadlineMs: must be between 0 and 4398046511103, got -1",
-		"request.reserved: must be 0, got 1",
+		"request.namedCount: must be at most 16, got 17",
 		"request.name: lies outside the 0 bytes of text",
 		"request.claim: lies outside the 0 bytes of text",
 		"request.onlySlot: must be under 8, got 8",
 		"members[0].pod: must not be zero",
-		"members[0].podTemplate: must be under 1, the number of members, got 1",
 		"members[0].pinnedSlot: must be a slot with a node, got 4",
+		"request.named[0].slot: must be under 8, got 8",
+		"request.named[0].gpuMask: must be 1 to ffff, got 10000",
+		"request.named[0].gpuMask: must be 1 to ffff, got 0",
+		"request.named[1].slot: must be there once, got 1 as in named[0]",
+		"request.named[15]: must be zero, there are 0",
+		"members[0].podTemplate: must be under 1, the number of members, got 1",
 	};
 	struct frond_request request;
 	struct frond_member member;
-	for (uint32_t way = 0; way < 11; way++) {
+	for (uint32_t way = 0; way < sizeof sentences / sizeof *sentences; way++) {
 		spoiled(way, &request, &member);
 		int32_t code = abi->plan(c->engine, &request, &member, NULL, "", 0, NULL, 0, &c->plan, c->places,
 					 c->text, CLUSTER_TEXT - 1, &c->len);
@@ -503,12 +531,17 @@ static void test_calls_about_nobody(void)
 	const struct frond_key nobody = {77, 77}, none = {0, 0};
 	struct frond_request request = {.gang = nobody, .min_member = 1};
 	struct frond_gang gang;
+	struct frond_held held;
+	struct frond_place place_out;
 	uint32_t verdict, pods = 9;
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->pod_get(c->engine, &nobody, &held));
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->pod_get(c->engine, &none, &held));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->permit(c->engine, &nobody, &verdict));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->confirm(c->engine, &nobody));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->release(c->engine, &none));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->gang_get(c->engine, &nobody, &gang));
-	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->binding(c->engine, &nobody, c->text, CLUSTER_TEXT, &c->len));
+	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN,
+				abi->binding(c->engine, &nobody, &place_out, c->text, CLUSTER_TEXT, &c->len));
 	TEST_ASSERT_EQUAL_INT32(FROND_UNKNOWN, abi->undo(c->engine));
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release_gang(c->engine, &nobody, &pods));
 	TEST_ASSERT_EQUAL_UINT32(0, pods);

@@ -49,7 +49,7 @@ static void loose(uint32_t gpus, uint32_t cpu_milli, uint32_t memory_mib, uint32
 static void use(uint32_t slot, uint32_t gpus)
 {
 	struct frond_key pod = {1, ++c->others};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, slot, gpus, "", "", (struct frond_key){0, 0}));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, slot, gpus, 0, "", (struct frond_key){0, 0}));
 }
 
 static int32_t order(uint32_t gpus, const char *wishes, const struct bound *room, const struct frond_thrift *thrift,

@@ -92,7 +92,7 @@ static void test_every_kind_of_change_is_taken_back(void)
 static void test_the_name_of_a_pod_survives_its_release_in_a_what_if(void)
 {
 	const struct frond_key pod = {3, 3}, none = {0, 0};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 0, 1, "node-1-gpu-0", "ns/kept", none));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, pod, 0, 1, 0x1, "ns/kept", none));
 	what_if();
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->release(c->engine, &pod));
 	undo();
@@ -146,7 +146,7 @@ static void test_cluster_state_may_not_change_in_a_what_if(void)
 	TEST_ASSERT_EQUAL_INT32(FROND_BAD, node_try(c, 0, "node-1", 8, 0, 1, 0, NULL, NULL));
 	TEST_ASSERT_EQUAL_STRING("cluster state cannot change inside a what-if", c->text);
 	TEST_ASSERT_EQUAL_INT32(FROND_BAD, abi->node_remove(c->engine, 0));
-	TEST_ASSERT_EQUAL_INT32(FROND_BAD, pod_try(c, key, 0, 1, "", "", key));
+	TEST_ASSERT_EQUAL_INT32(FROND_BAD, pod_try(c, key, 0, 1, 0, "", key));
 	TEST_ASSERT_EQUAL_STRING("cluster state cannot change inside a what-if", c->text);
 	TEST_ASSERT_EQUAL_INT32(FROND_BAD,
 				abi->gang_put(c->engine, &c->request, NULL, "", 0, c->text, CLUSTER_TEXT, &c->len));
@@ -257,7 +257,7 @@ static void test_whoever_leaves_from_the_middle_of_a_chain_comes_back_there(void
 	static struct bytes before, after;
 	for (uint32_t i = 0; i < MANY; i++) {
 		const struct frond_key key = {3, i + 1};
-		TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, key, i % 16, 0, "", "", key));
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, pod_try(c, key, i % 16, 0, 0, "", key));
 	}
 	take(&before);
 	for (uint32_t first = 0; first < MANY; first += LEAVE) {
