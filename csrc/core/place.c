@@ -77,6 +77,11 @@ void *place_scratch(struct place_work *work)
 	return work->scratch.list;
 }
 
+uint64_t place_scratch_bytes(const struct place_work *work)
+{
+	return (uint64_t)(work->scratch.end - (uint8_t *)work->scratch.list);
+}
+
 struct budget *place_budget(struct place_work *work)
 {
 	return &work->budget;

@@ -24,6 +24,7 @@ struct place_work *place_layout(struct arena *arena, struct fabric *fabric, cons
 /* Memory, of `scratch` bytes or more, that the planner leaves alone between its calls; what is in it does not last beyond
  * the next one. */
 void *place_scratch(struct place_work *work);
+uint64_t place_scratch_bytes(const struct place_work *work);
 
 /* What plans of the call in hand are paid from; the call begins it. */
 struct budget *place_budget(struct place_work *work);

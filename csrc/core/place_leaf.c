@@ -254,6 +254,17 @@ void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t mos
 		out[members] = fewest(&rooms, members);
 }
 
+uint32_t place_members_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
+{
+	struct rooms rooms = rooms_of(work, item);
+	uint32_t nodes = 0;
+	out[0] = min_u32(rooms.spare, most);
+	for (uint32_t room = FROND_GPUS_MAX; room > 0; room--)
+		for (uint32_t i = 0; i < rooms.count[room] && out[nodes] < most; i++, nodes++)
+			out[nodes + 1] = min_u32((uint32_t)out[nodes] + room, most);
+	return nodes + 1;
+}
+
 /* Nodes that the members of an item may open; UINT32_MAX: any number. */
 static uint32_t node_bound(const struct place_work *work, uint32_t item, const struct rooms *rooms, uint32_t members)
 {
@@ -314,6 +325,11 @@ static bool alike(const struct place_work *work, uint32_t item)
 	const struct fabric *fabric = work->fabric;
 	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != FROND_NONE &&
 	       !place_shares(work) && (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
+}
+
+bool place_gain_quick(const struct place_work *work, uint32_t item)
+{
+	return alike(work, item);
 }
 
 /* The tightest take all they can, in order of position. */

@@ -9,6 +9,8 @@
  */
 #include "core/place_work.h"
 
+#define STEPS_FILL 16u /* of a node of an item, when two of its fills are compared */
+
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
 /* Do nodes of this candidate follow: behind `position` in an item that has been filled, or in later items? */
@@ -27,6 +29,8 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 {
 	uint32_t start = item_start(work, item), end = item_end(work, item);
 	int order = 0;
+	if (!budget_take(&work->budget, (uint64_t)STEPS_FILL * (end - start)))
+		work->candidates.stop = true; /* after this one */
 	place_fill(work, item, first);
 	for (uint32_t at = start; at < end; at++)
 		work->candidates.fill[at - start] = work->take[at];
@@ -539,44 +543,77 @@ static uint64_t best_run(struct place_work *work, uint32_t lo, uint32_t hi)
 
 struct chain { /* adjacent spines first … last, and their items inside the preferred domain */
 	uint32_t first, last, lo, hi;
+	/* kept up to date spine by spine */
+	uint64_t members, pinned; /* in their best runs; of the gang */
+	uint32_t empty, apart;    /* spines without a run that would do; not adjacent to the one before */
 };
 
-/* Can they hold what is missing, one run in each, and every pin? */
-static bool chain_holds(struct place_work *work, const struct chain *chain)
+/* Counts a spine as part of the chain (sign = 1), or no longer. */
+static void chain_count(struct place_work *work, struct chain *chain, uint32_t spine, uint32_t sign)
 {
-	uint64_t members = 0, pinned = 0;
-	for (uint32_t spine = chain->first; spine <= chain->last; spine++) {
-		uint32_t lo = max_u32(work->fabric->spine_start[spine], chain->lo);
-		uint32_t hi = min_u32(work->fabric->spine_start[spine + 1], chain->hi);
-		uint64_t run = best_run(work, lo, hi), here = 0;
-		for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
-			here += item_pin(work, item);
-		if (run == 0)
-			return false;
-		members += run - (here > 0);
-		pinned += here;
+	uint32_t lo = max_u32(work->fabric->spine_start[spine], work->scope.lo);
+	uint32_t hi = min_u32(work->fabric->spine_start[spine + 1], work->scope.hi);
+	uint64_t run = best_run(work, lo, hi), here = 0, factor = sign == 1 ? 1 : UINT64_MAX;
+	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
+		here += item_pin(work, item);
+	chain->members += factor * (run - (here > 0 && run > 0));
+	chain->pinned += factor * here;
+	chain->empty += sign * (run == 0);
+}
+
+static void chain_apart(const struct place_work *work, struct chain *chain, uint32_t spine, uint32_t sign)
+{
+	chain->apart += sign * !spine_adjacent(work->fabric, spine);
+}
+
+/* The chain of spines first … last; most of them are those that it had. */
+static void chain_move(struct place_work *work, struct chain *chain, uint32_t first, uint32_t last)
+{
+	bool little = chain->first > chain->last || chain->last < first || last - first < (chain->last - first) / 2;
+	if (little) { /* in common */
+		*chain = (struct chain){.first = first, .last = first};
+		chain_count(work, chain, first, 1);
 	}
-	return members >= work->gang.missing && pinned == work->gang.pins;
+	while (chain->first < first) {
+		chain_count(work, chain, chain->first++, UINT32_MAX);
+		chain_apart(work, chain, chain->first, UINT32_MAX);
+	}
+	while (chain->last > last) {
+		chain_apart(work, chain, chain->last, UINT32_MAX);
+		chain_count(work, chain, chain->last--, UINT32_MAX);
+	}
+	while (chain->last < last) {
+		chain_count(work, chain, ++chain->last, 1);
+		chain_apart(work, chain, chain->last, 1);
+	}
+	chain->lo = max_u32(work->fabric->spine_start[first], work->scope.lo);
+	chain->hi = min_u32(work->fabric->spine_start[last + 1], work->scope.hi);
+}
+
+/* Can they hold what is missing, one run in each, and every pin? */
+static bool chain_holds(const struct place_work *work, const struct chain *chain)
+{
+	return chain->empty == 0 && chain->members >= work->gang.missing && chain->pinned == work->gang.pins;
+}
+
+static struct chain no_chain(void)
+{
+	return (struct chain){.first = 1}; /* first > last */
 }
 
 /* The next chain of up to `longest` adjacent spines inside [work->scope.lo, work->scope.hi), shorter ones first at each start. */
-static bool next_chain(const struct place_work *work, uint32_t shortest, uint32_t longest, struct chain *chain)
+static bool next_chain(struct place_work *work, uint32_t shortest, uint32_t longest, struct chain *chain)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t first = chain->first, last = chain->last + 1;
+	bool begun = chain->first <= chain->last;
+	uint32_t first = begun ? chain->first : 0, last = begun ? chain->last + 1 : shortest - 1;
 	for (;; first++, last = first + shortest - 1) {
 		if (first + shortest > fabric->spine_count)
 			return false;
-		bool joined = last - first + 1 <= longest && last < fabric->spine_count;
-		for (uint32_t spine = first + 1; joined && spine <= last; spine++)
-			joined = spine_adjacent(fabric, spine);
-		if (!joined)
+		if (last - first + 1 > longest || last >= fabric->spine_count)
 			continue;
-		*chain = (struct chain){.first = first,
-					.last = last,
-					.lo = max_u32(fabric->spine_start[first], work->scope.lo),
-					.hi = min_u32(fabric->spine_start[last + 1], work->scope.hi)};
-		if (chain->lo < chain->hi && item_spine(work, chain->lo) == first &&
+		chain_move(work, chain, first, last);
+		if (chain->apart == 0 && chain->lo < chain->hi && item_spine(work, chain->lo) == first &&
 		    item_spine(work, chain->hi - 1) == last)
 			return true;
 	}
@@ -586,18 +623,26 @@ struct chains { /* for spread() */
 	uint32_t shortest, longest;
 };
 
-static struct chain no_chain(uint32_t shortest)
-{
-	return (struct chain){.first = 0, .last = shortest - 2}; /* next_chain() begins one behind it */
-}
-
+/* A longer chain holds more: at each start only the longest is looked at. */
 static bool chains_hold(struct place_work *work, void *context)
 {
 	const struct chains *chains = context;
-	struct chain chain = no_chain(chains->shortest);
-	while (next_chain(work, chains->shortest, chains->longest, &chain))
-		if (chain_holds(work, &chain))
+	const struct fabric *fabric = work->fabric;
+	struct chain chain = no_chain();
+	for (uint32_t first = 0, last = 0; first < fabric->spine_count; first++, last = max_u32(first, last)) {
+		chain_move(work, &chain, first, last);
+		while (chain.empty == 0 && last - first + 1 < chains->longest && last + 1 < fabric->spine_count &&
+		       spine_adjacent(fabric, last + 1)) {
+			chain_move(work, &chain, first, last + 1);
+			if (chain.empty > 0) {
+				chain_move(work, &chain, first, last);
+				break;
+			}
+			last++;
+		}
+		if (chain.apart == 0 && chain_holds(work, &chain))
 			return true;
+	}
 	/* `distributed` may fit into one leaf after all, and one that stays inside a leaf crosses no link. */
 	for (uint32_t item = work->scope.lo;
 	     chains->shortest == 1 && item < min_u32(work->scope.hi, work->fabric->leaf_count); item++)
@@ -641,7 +686,7 @@ static bool span_spines(struct place_work *work)
 	if (spreads && !spread(work, chains_hold, &chains))
 		return false;
 	uint64_t most = UINT64_MAX;
-	struct chain chain = no_chain(chains.shortest), untouched = {.first = 1};
+	struct chain chain = no_chain(), untouched = {.first = 1};
 	uint32_t alike = 0;
 	while (!work->candidates.stop && next_chain(work, chains.shortest, longest, &chain)) {
 		if (untouched.first <= untouched.last && chain_alike(work, &chain, &untouched)) {

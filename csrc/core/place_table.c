@@ -2,48 +2,107 @@
 /*
  * place_table.c - fewest spines, then fewest leaves, then fewest runs (and nodes), exactly, when no single run will do.
  *
- *   least(i, state, m) = least cost with which items i, i+1, … take exactly m members, a cost being (spines, leaves,
- *   runs, nodes) in one integer, compared like one; state = is the spine in use already, and is the item just before,
- *   adjacent, in use.
+ *   row(i, state) = every way to use items i, i+1, … that no other beats, as points (cost, members): ascending costs,
+ *   each with the most members that it can buy, more than any lower cost does. A cost is (spines, leaves, runs, nodes) in
+ *   one integer, compared like one; state = is the spine in use already, and is the item just before, adjacent, in use.
  *
- * Row i follows from row i + 1. Walking forward, giving an item as many members as the rest of the cost allows, then one
- * fewer, yields every set that attains the least cost, in the order that spec 3.4 asks for. Rows that do not fit into
- * the scratch are computed again when they are needed, from the nearest row above that is kept: the answer is exact at any
- * size and only takes longer.
+ * Row i follows from row i + 1 by merging: with the item, or without it. Rows are as long as there are costs that matter,
+ * not as there are members, and prices keep them short. With a price for a leaf and one for a spine, what the items before
+ * i can bring beyond what they cost has a bound that is a sum over spines; a point from which even that does not lead to
+ * all members within the spines and leaves that will do is left out, and so are spines and leaves that lead nowhere.
+ * (Prices bound from above, so nothing is lost; good ones leave little more than the best sets.)
+ *
+ * Walking forward, giving an item as many members as the rest of the cost allows, then one fewer, yields every set that
+ * attains the least cost, in the order that spec 3.4 asks for. When not all rows fit into the scratch every second one is
+ * dropped, and again; those between two that are left are computed again when the walk comes there.
+ *
+ * The points are paid from the budget of the call. When it ends before the least cost is known, a set is taken that has
+ * the fewest spines and few leaves: the first answer is always found.
  */
 #include "core/place_work.h"
 
 enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 
-#define IMPOSSIBLE UINT64_MAX
 #define SPINE      (1ull << 48)
 #define LEAF       (1ull << 32)
 #define RUN        (1ull << 16)
+#define RUNS_MASK  0xffffu
+#define NOT_KEPT   UINT32_MAX
+#define NO_WAY     (-1)
+#define STEPS_GAIN 16u /* of an item of a candidate */
+#define STEPS_ROOM 4u  /* of a node of it, where nodes count */
+#define STEPS_FILL 16u /* and where its gain takes a look at them */
+
+struct point {
+	uint32_t high, low; /* cost */
+	uint32_t members;   /* not over what is missing */
+};
+/* A row is STATES headers {where its points begin, from the first header; how many; fewest members that they can do with}
+ * and then the points. */
+
+#define FINE 8 /* prices and worths are in eighths of a member */
+
+struct prices {
+	int64_t leaf, spine, run;
+	int64_t least;          /* what a set that will do is worth at the least after them */
+	int32_t *worth[STATES]; /* by item and state: most that the items before it can be worth */
+};
 
 struct table {
 	struct place_work *work;
-	uint32_t count;         /* usable items, in work->scratch.list */
-	bool chain;             /* every spine in use, one run in each: neither needs counting */
-	bool free;              /* no cost: whatever holds is a candidate */
-	bool nodes;             /* nodes count */
-	uint32_t width;         /* members + 1 */
-	uint64_t *roll[2];      /* two rows while computing */
-	uint64_t *rows;         /* that are kept: marks, then a stack */
-	uint32_t *index;        /* which one each of them is */
-	uint32_t stride, marks; /* rows 0, stride, 2 stride, … */
-	uint32_t slots, used;   /* of the stack */
-	uint32_t mark;          /* above the rows of the stack */
+	uint32_t count; /* usable items, in work->scratch.list */
+	bool chain;     /* every spine in use, one run in each: neither needs counting */
+	bool free;      /* no cost: whatever holds is a candidate */
+	bool any_runs;  /* runs do not count */
+	bool nodes;     /* nodes count */
+	bool failed;    /* the scratch did not suffice */
+
+	/* what will do, from above */
+	uint32_t spines, leaves, runs;
+	uint64_t highest;        /* cost */
+	struct prices prices[2]; /* good ones, and none at all */
+	int64_t pick_price;      /* the one at which pick() finds the best set */
+
+	/* by item */
+	uint32_t *most;  /* members */
+	uint32_t *ends;  /* behind the last item of its spine */
+	uint32_t *where; /* its row, in the pool; NOT_KEPT */
+	uint32_t *rest;  /* of the scratch */
+
+	/* the items before those were dropped that lead nowhere with so many runs */
+	uint32_t *all, *all_most, all_count;
+
+	struct point *pool;
+	uint32_t room, top, kept_top; /* points */
+	uint32_t stride;              /* rows 0, stride, 2 stride, … are kept */
+	uint32_t options;             /* nodes: numbers of them in an item, in work->member_list with what they hold */
+	struct point *spare[2];       /* nodes: lists that are being merged */
+	uint64_t steps, steps_most;   /* of a row */
 };
+
+static uint64_t point_cost(const struct point *point)
+{
+	return (uint64_t)point->high << 32 | point->low;
+}
+
+static uint32_t pinned(const struct table *table, uint32_t i)
+{
+	return table->work->gang.pins == 0 ? 0 : item_pin(table->work, table->work->scratch.list[i]);
+}
+
+static bool adjacent(const struct table *table, uint32_t i) /* to the one before, under the same spine */
+{
+	return table->work->scratch.list[i] == table->work->scratch.list[i - 1] + 1;
+}
 
 /* The state that item i + 1 sees when item i leaves `state` behind; STATES: not allowed. */
 static enum state pass(const struct table *table, uint32_t i, enum state state)
 {
-	const struct place_work *work = table->work;
-	const uint32_t *list = work->scratch.list;
-	bool last = i + 1 == table->count;
-	if (last || item_spine(work, list[i]) != item_spine(work, list[i + 1]))
+	if (table->free && !table->chain)
+		return SPINE_UNUSED; /* it makes no difference */
+	if (table->ends[i] == i + 1)
 		return table->chain && state == SPINE_UNUSED ? STATES : SPINE_UNUSED;
-	if (state == RUN_OPEN && list[i + 1] != list[i] + 1)
+	if (state == RUN_OPEN && !adjacent(table, i + 1))
 		return RUN_ENDED;
 	return state;
 }
@@ -53,196 +112,775 @@ static enum state skipped(enum state state)
 	return state == SPINE_UNUSED ? SPINE_UNUSED : RUN_ENDED;
 }
 
+static bool may_use(const struct table *table, enum state state)
+{
+	return !table->chain || state != RUN_ENDED;
+}
+
 /* What using an item costs in this state, without nodes. */
 static uint64_t use_cost(const struct table *table, enum state state)
 {
-	if (table->chain && state == RUN_ENDED)
-		return IMPOSSIBLE;
 	if (table->free)
 		return 0;
 	return LEAF + (state == SPINE_UNUSED && !table->chain ? SPINE : 0) +
-	       (state != RUN_OPEN && !table->chain ? RUN : 0);
+	       (state != RUN_OPEN && !table->chain && !table->any_runs ? RUN : 0);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------------- */
+/* ---- prices: how few leaves and runs could do, and what each item may be worth -------------------------------------- */
 
-static uint64_t row_cells(const struct table *table)
+#define WORTHLESS (INT64_MIN / 4)
+
+/* The sets of a spine's items so far that are worth most after prices for leaves and runs, by the state that they leave
+ * behind. */
+struct sweep {
+	int64_t worth[STATES];
+};
+
+static int64_t max_i64(int64_t a, int64_t b)
 {
-	return (uint64_t)STATES * table->width;
+	return a > b ? a : b;
 }
 
-/* Behind the last item nothing may be left over. */
-static void end_row(const struct table *table, uint64_t *row)
+static struct sweep sweep_begin(void)
 {
-	for (uint64_t i = 0; i < row_cells(table); i++)
-		row[i] = IMPOSSIBLE;
-	for (uint32_t state = 0; state < STATES; state++)
-		row[(uint64_t)state * table->width] = 0;
+	return (struct sweep){.worth = {0, WORTHLESS, WORTHLESS}};
 }
 
-/* Least cost of handing c = least … most of m to this item and the rest to the next row. That row is impossible below
- * some number of members (each spine of a chain wants one) and does not fall behind it. Nodes by count: in member_list. */
-static uint64_t best_use(const struct table *table, uint32_t least, uint32_t most, uint32_t m, const uint64_t *next,
-			 uint32_t possible)
+/* One item more, beside the one before or not. Pinned: it must be in. */
+static inline struct sweep sweep_over(const struct table *table, const struct prices *prices, uint32_t i, bool beside,
+				      struct sweep sweep)
 {
-	if (table->nodes) {
-		uint64_t best = IMPOSSIBLE;
-		for (uint32_t count = least; count <= most && count <= m; count++)
-			if (next[m - count] != IMPOSSIBLE) {
-				uint64_t cost = next[m - count] + table->work->member_list[count];
-				best = cost < best ? cost : best;
+	bool pin = pinned(table, i) > 0;
+	int64_t item = FINE * (int64_t)table->most[i] - prices->leaf;
+	int64_t ended = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]), begun = sweep.worth[SPINE_UNUSED];
+	if (!table->chain)
+		begun = max_i64(begun, ended) - prices->run;
+	if (beside)
+		begun = max_i64(begun, sweep.worth[RUN_OPEN]);
+	return (struct sweep){
+		.worth = {pin ? WORTHLESS : sweep.worth[SPINE_UNUSED], pin ? WORTHLESS : ended, begun + item}};
+}
+
+static inline struct sweep sweep_on(const struct table *table, const struct prices *prices, uint32_t i, bool first,
+				    struct sweep sweep)
+{
+	return sweep_over(table, prices, i, !first && adjacent(table, i), sweep);
+}
+
+/* The same from the last item to the first. */
+static inline struct sweep sweep_back(const struct table *table, const struct prices *prices, uint32_t i, bool last,
+				      struct sweep sweep)
+{
+	return sweep_over(table, prices, i, !last && adjacent(table, i + 1), sweep);
+}
+
+/* The set of a spine's items [first, end) that is worth most: one item at least, every pinned one. Forced: it must be in
+ * use. */
+static int64_t spine_worth(const struct table *table, const struct prices *prices, uint32_t first, uint32_t end,
+			   bool *forced)
+{
+	struct sweep sweep = sweep_begin();
+	for (uint32_t i = first; i < end; i++)
+		sweep = sweep_on(table, prices, i, i == first, sweep);
+	*forced = table->chain || sweep.worth[SPINE_UNUSED] < 0;
+	return max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
+}
+
+/* Most that the items before each one can be worth, and with them the state in which it is met. */
+static void set_worths(const struct table *table, struct prices *prices)
+{
+	int64_t before = 0;
+	for (uint32_t i = 0, end; i < table->count; i = end) {
+		struct sweep sweep = sweep_begin();
+		end = table->ends[i];
+		for (uint32_t j = i; j < end; j++) {
+			if (j > i && !adjacent(table, j)) /* pass() */
+				sweep.worth[RUN_ENDED] = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
+			for (uint32_t state = 0; state < STATES; state++) {
+				int64_t worth = sweep.worth[state] + before;
+				worth -= state == SPINE_UNUSED ? 0 : prices->spine;
+				prices->worth[state][j] = (int32_t)max_i64(worth, INT32_MIN);
 			}
-		return best;
+			sweep = sweep_on(table, prices, j, j == i, sweep);
+		}
+		int64_t used = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]) - prices->spine;
+		before += max_i64(used, table->chain ? WORTHLESS : sweep.worth[SPINE_UNUSED]);
 	}
-	uint32_t left = max_u32(m > most ? m - most : 0, possible);
-	return left + least <= m ? next[left] : IMPOSSIBLE;
+	prices->least = FINE * (int64_t)table->work->gang.missing - prices->leaf * table->leaves -
+			prices->spine * table->spines - prices->run * table->runs;
 }
 
-static void compute_row(const struct table *table, uint32_t i, const uint64_t *next, uint64_t *row)
+struct priced {
+	int64_t sum;  /* of the spines that are worth most, as many as will do, and of every one that must be in use */
+	int64_t last; /* what the least of those that need not is worth; INT64_MAX: none of them will do */
+	int64_t next; /* and the best of those left out; INT64_MIN: there are none */
+};
+
+/* Keys stand where worths will be. */
+static int64_t *keys_of(const struct table *table)
 {
-	struct place_work *work = table->work;
-	uint32_t item = work->scratch.list[i], most = item_most(work, item), least = item_pin(work, item) == 0;
-	const uint64_t *used = next + (uint64_t)pass(table, i, RUN_OPEN) * table->width;
-	uint32_t possible = 0;
-	if (table->nodes)
-		place_nodes_upto(work, item, min_u32(most, work->gang.missing), work->member_list);
-	while (possible < table->width && used[possible] == IMPOSSIBLE)
-		possible++;
-	for (uint32_t state = 0; state < STATES; state++) {
-		uint64_t cost = use_cost(table, state), *out = row + (uint64_t)state * table->width;
-		enum state after = least == 0 ? STATES : pass(table, i, skipped(state)); /* pinned: in use already */
-		const uint64_t *without = after == STATES ? NULL : next + (uint64_t)after * table->width;
-		for (uint32_t m = 0; m < table->width; m++) {
-			uint64_t with = IMPOSSIBLE;
-			if (cost != IMPOSSIBLE)
-				with = best_use(table, least, most, m, used, possible);
-			if (with != IMPOSSIBLE)
-				with += cost;
-			uint64_t skip = without == NULL ? IMPOSSIBLE : without[m];
-			out[m] = with < skip ? with : skip;
+	return (int64_t *)(void *)table->rest;
+}
+
+/* The largest `wanted` of them: their sum, the least of them, and the largest of the others. */
+static void take_largest(const int64_t *keys, uint32_t count, uint32_t wanted, struct priced *priced)
+{
+	int64_t low = INT64_MAX, high = INT64_MIN, more = 0;
+	uint32_t above = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		low = keys[i] < low ? keys[i] : low;
+		high = keys[i] > high ? keys[i] : high;
+	}
+	while (low < high && wanted > 0) { /* as many as are wanted are not under `low` */
+		int64_t middle = high - (high - low) / 2;
+		uint32_t over = 0;
+		for (uint32_t i = 0; i < count; i++)
+			over += keys[i] >= middle;
+		if (over >= wanted)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		bool over = wanted > 0 && keys[i] > low;
+		above += over;
+		more += over ? keys[i] : 0;
+		if (!over && (wanted == 0 || keys[i] < low))
+			priced->next = max_i64(priced->next, keys[i]);
+	}
+	if (wanted == 0)
+		return;
+	uint32_t equal = 0;
+	for (uint32_t i = 0; i < count; i++)
+		equal += keys[i] == low;
+	priced->sum += more + (wanted - above) * low;
+	priced->last = low;
+	if (above + equal > wanted)
+		priced->next = low;
+}
+
+static struct priced price_spines(const struct table *table, const struct prices *prices)
+{
+	struct priced priced = {.sum = 0, .last = INT64_MAX, .next = INT64_MIN};
+	int64_t *keys = keys_of(table);
+	uint32_t others = 0, wanted = table->spines;
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
+		bool forced;
+		int64_t worth = spine_worth(table, prices, i, table->ends[i], &forced);
+		if (forced) {
+			priced.sum += worth;
+			wanted -= !table->chain;
+		} else {
+			keys[others++] = worth;
 		}
 	}
+	assert(table->chain || wanted <= others);
+	if (!table->chain)
+		take_largest(keys, others, wanted, &priced);
+	return priced;
 }
 
-/* ---- rows that are kept -------------------------------------------------------------------------------------------------- */
-
-/* Most rows that can be walked through, upwards, with this many slots when none is computed more often than `sweeps`
- * times; sums of both smaller cases: the part up to the first row that is kept, and the part behind it. */
-static uint64_t reach(uint32_t slots, uint32_t sweeps)
+/* Fewest spines: those that must be in use, and the largest. */
+static uint32_t fewest_spines(const struct table *table)
 {
-	uint64_t rows = 1;
-	for (uint32_t i = 1; i <= min_u32(slots, sweeps) && rows < UINT32_MAX; i++)
-		rows = rows * (max_u32(slots, sweeps) + i) / i;
-	return rows;
-}
-
-static uint64_t *kept_row(const struct table *table, uint32_t at)
-{
-	return table->rows + at * row_cells(table);
-}
-
-static void keep(struct table *table, uint32_t at, uint32_t i)
-{
-	table->index[at] = i;
-	memcpy(kept_row(table, at), table->roll[i % 2], row_cells(table) * sizeof(uint64_t));
-}
-
-/* Row i into the two that are computed: one that is kept, or the one behind the last item. */
-static void roll_from(struct table *table, uint32_t i, uint32_t at)
-{
-	if (i == table->count)
-		end_row(table, table->roll[i % 2]);
-	else
-		memcpy(table->roll[i % 2], kept_row(table, at), row_cells(table) * sizeof(uint64_t));
-}
-
-/* Marks: every stride-th row, kept for good. */
-static void keep_marks(struct table *table)
-{
-	roll_from(table, table->count, 0);
-	for (uint32_t i = table->count; i-- > 0;) {
-		compute_row(table, i, table->roll[(i + 1) % 2], table->roll[i % 2]);
-		if (i % table->stride == 0)
-			keep(table, i / table->stride, i);
+	const struct prices none = {.leaf = 0};
+	uint64_t *keys = (uint64_t *)(void *)keys_of(table), held = 0;
+	uint32_t others = 0, needed = 0;
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
+		bool forced;
+		uint64_t members = (uint64_t)spine_worth(table, &none, i, table->ends[i], &forced) / FINE;
+		needed += forced;
+		held += forced ? members : 0;
+		if (!forced)
+			keys[others++] = UINT64_MAX - members;
 	}
+	sort_u64(keys, others);
+	for (uint32_t i = 0; held < table->work->gang.missing; i++, needed++) {
+		assert(i < others);
+		held += UINT64_MAX - keys[i];
+	}
+	return needed;
 }
 
-/* Computes rows from - 1 … to, the row before them being in roll, and keeps `to` and as many before it as have slots, so
- * that walking up from there computes as few as possible again. */
-static void sweep(struct table *table, uint32_t from, uint32_t to)
+static uint32_t largest_item(const struct table *table)
 {
-	uint32_t slots = table->slots - table->used, sweeps = 1;
-	while (reach(slots, sweeps) < from - to)
-		sweeps++;
-	uint64_t part = slots == 1 ? from - to : reach(slots, sweeps - 1);
-	for (uint32_t i = from; i-- > to;) {
-		compute_row(table, i, table->roll[(i + 1) % 2], table->roll[i % 2]);
-		if (i != to && from - i < part)
-			continue;
-		keep(table, table->marks + table->used++, i);
-		from = i;
-		part = --slots <= 1 ? from - to : reach(slots, sweeps - 1);
-	}
+	uint32_t largest = 1;
+	for (uint32_t i = 0; i < table->count; i++)
+		largest = max_u32(largest, table->most[i]);
+	return largest;
 }
 
-/* Row i of 0 … count - 1. Between two marks rows lie on a stack, the lowest on top. */
-static const uint64_t *row_at(struct table *table, uint32_t i)
+/* The price of a leaf at which most leaves are seen to be needed: for what is missing beyond what spines are worth. With
+ * a higher or lower one it is fewer. */
+static int64_t best_leaf_price(const struct table *table)
 {
-	if (i % table->stride == 0)
-		return kept_row(table, i / table->stride);
-	uint32_t mark = i / table->stride + 1;
-	if (table->mark != mark) {
-		table->mark = mark;
-		table->used = 0;
-	}
-	uint32_t *stack = table->index + table->marks, low = 0, high = table->used;
-	while (low < high) { /* rows above i, or i itself */
-		uint32_t middle = low + (high - low) / 2;
-		if (stack[middle] >= i)
+	int64_t low = 1, high = FINE * (int64_t)largest_item(table),
+		missing = FINE * (int64_t)table->work->gang.missing;
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		int64_t here = missing - price_spines(table, &(struct prices){.leaf = middle}).sum;
+		int64_t above = missing - price_spines(table, &(struct prices){.leaf = middle + 1}).sum;
+		if (above * middle > here * (middle + 1))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low > 0 && stack[low - 1] == i)
-		return kept_row(table, table->marks + low - 1);
-	table->used = low < table->slots ? low : 0; /* full: from the mark again */
-	bool begun = table->used > 0, last = mark == table->marks;
-	uint32_t from = begun ? stack[table->used - 1] : last ? table->count : mark * table->stride;
-	roll_from(table, from, begun ? table->marks + table->used - 1 : mark);
-	sweep(table, from, i);
-	return kept_row(table, table->marks + table->used - 1);
+	return low;
 }
 
-/* All rows when there is room for them; else half of the room for marks, the rest for what lies between two of them. */
-static void plan_rows(struct table *table)
+/* Anything between the last spine that will do and the next is a price that tells them apart. */
+static int64_t spine_price(const struct table *table, const struct priced *priced)
 {
-	uint64_t *cells = (uint64_t *)(void *)table->work->scratch.list + (table->count + 1) / 2;
-	uint64_t room = (uint64_t)(table->work->scratch.end - (uint8_t *)cells) / sizeof *cells;
-	uint64_t rows = room / (row_cells(table) + 1); /* and an index each */
-	assert(rows >= 2 + 2);
-	rows -= 2;
-	table->roll[0] = cells;
-	table->roll[1] = cells + row_cells(table);
-	table->rows = cells + 2 * row_cells(table);
-	table->index = (uint32_t *)(void *)(table->rows + rows * row_cells(table));
-	table->stride = rows >= table->count ? 1 : (uint32_t)(table->count / (rows / 2) + 1);
-	table->marks = (table->count + table->stride - 1) / table->stride;
-	table->slots = rows > table->marks ? (uint32_t)rows - table->marks : 0;
-	table->mark = FROND_NONE;
-	keep_marks(table);
+	if (table->chain || priced->last == INT64_MAX)
+		return 0;
+	return priced->next == INT64_MIN ? priced->last : priced->last - (priced->last - priced->next) / 2;
 }
 
-/* Least cost of items i … for `rest` members after item i - 1 has left `after` behind. Without cost, chain and table: do
- * the items that follow have room? */
-static uint64_t least(struct table *table, uint32_t i, enum state after, uint32_t rest)
+/* What the best set could be worth at most, within spines, leaves and runs, beyond what is missing. */
+static int64_t spare_at(const struct table *table, const struct prices *prices)
 {
+	return price_spines(table, prices).sum + prices->leaf * table->leaves + prices->run * table->runs -
+	       FINE * (int64_t)table->work->gang.missing;
+}
+
+/* Looks for prices that leave little to spare, step by step from those that there are; it has a single valley. */
+static int64_t improve_prices(struct table *table, int64_t step)
+{
+	struct prices *best = &table->prices[0];
+	int64_t spare = spare_at(table, best);
+	for (uint32_t turn = 0, still = 0; step > 0 && spare >= 0;) {
+		static const int ways[][2] = {{0, -1}, {0, 1}, {-1, 0}, {1, 0}, {-1, 1}, {1, -1}};
+		enum { WAYS = sizeof ways / sizeof ways[0] };
+		struct prices other = {.leaf = best->leaf + ways[turn][0] * step,
+				       .run = best->run + ways[turn][1] * step};
+		int64_t less = other.leaf < 0 || other.run < 0 ? spare : spare_at(table, &other);
+		if (less < spare) {
+			best->leaf = other.leaf;
+			best->run = other.run;
+			spare = less;
+			still = 0;
+			continue; /* once more this way */
+		}
+		turn = (turn + 1) % WAYS;
+		if (++still == WAYS) {
+			step /= 2;
+			still = 0;
+		}
+	}
+	return spare;
+}
+
+/* Prices for a leaf and a run, and the fewest runs that they do not rule out. What is to spare then. */
+static int64_t price_runs(struct table *table)
+{
+	struct prices *prices = &table->prices[0];
+	int64_t spare;
+	for (;;) {
+		spare = improve_prices(table, max_i64(prices->leaf / 16, 1));
+		if (spare >= 0)
+			break;
+		table->runs += prices->run == 0 ? 1 : (uint32_t)((-spare + prices->run - 1) / prices->run);
+	}
+	struct priced priced = price_spines(table, prices);
+	prices->spine = spine_price(table, &priced);
+	return spare;
+}
+
+/* ---- a set that is good, and found at once --------------------------------------------------------------------------- */
+
+struct window { /* a run of items, in use */
+	uint32_t lo, hi;
+	int64_t worth;
+};
+
+/* The run of a spine's items [first, end) that is worth most, with every pinned one in it. */
+static struct window best_window(const struct table *table, uint32_t first, uint32_t end, int64_t price)
+{
+	struct window best = {.worth = INT64_MIN};
+	uint32_t pins = 0, lo = first, seen = 0;
+	for (uint32_t i = first; i < end; i++)
+		pins += pinned(table, i) > 0;
+	int64_t worth = 0;
+	for (uint32_t i = first; i < end; i++) {
+		if (i > lo && (!adjacent(table, i) || (worth < 0 && seen == 0))) {
+			lo = i;
+			worth = 0;
+			seen = 0;
+		}
+		worth += FINE * (int64_t)table->most[i] - price;
+		seen += pinned(table, i) > 0;
+		if (seen == pins && worth >= best.worth)
+			best = (struct window){lo, i + 1, worth};
+	}
+	return best;
+}
+
+/* Leaves at the ends of a spine's run [lo, hi) that can be spared. */
+static void trim(struct table *table, uint32_t lo, uint32_t hi, uint64_t *held, uint32_t *leaves)
+{
+	while (hi - lo > 1) {
+		bool low = pinned(table, lo) == 0, high = pinned(table, hi - 1) == 0;
+		bool lower = low && (!high || table->most[lo] < table->most[hi - 1]);
+		uint32_t i = lower ? lo : hi - 1;
+		if ((!low && !high) || *held - table->most[i] < table->work->gang.missing)
+			return;
+		*held -= table->most[i];
+		*leaves -= 1;
+		table->where[i] = 0;
+		lo += lower;
+		hi -= !lower;
+	}
+}
+
+static uint32_t pick_chain(struct table *table, int64_t price)
+{
+	uint64_t held = 0;
+	uint32_t leaves = 0;
+	memset(table->where, 0, table->count * sizeof *table->where);
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
+		struct window window = best_window(table, i, table->ends[i], price);
+		assert(window.worth != INT64_MIN);
+		for (uint32_t j = window.lo; j < window.hi; j++) {
+			table->where[j] = 1;
+			held += table->most[j];
+			leaves++;
+		}
+	}
+	if (held < table->work->gang.missing)
+		return UINT32_MAX;
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
+		uint32_t lo = i, hi = table->ends[i];
+		while (table->where[lo] == 0)
+			lo++;
+		while (table->where[hi - 1] == 0)
+			hi--;
+		trim(table, lo, hi, &held, &leaves);
+	}
+	return leaves;
+}
+
+/* Spines by what they are worth at this price of a leaf, and their largest leaves: where[i] = 1. How many leaves;
+ * UINT32_MAX: they do not hold what is missing. */
+static uint32_t pick(struct table *table, int64_t price)
+{
+	if (table->chain)
+		return pick_chain(table, price);
+	const struct prices prices = {.leaf = price};
+	struct priced priced = price_spines(table, &prices);
+	uint64_t *keys = (uint64_t *)(void *)keys_of(table), held = 0;
+	uint32_t wanted = table->spines, leaves = 0, others = 0;
+	bool forced;
+	for (uint32_t i = 0; i < table->count;
+	     i = table->ends[i]) /* those better than the last, then the first of its equals */
+		wanted -= spine_worth(table, &prices, i, table->ends[i], &forced) > priced.last || forced;
+	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
+		int64_t worth = spine_worth(table, &prices, i, table->ends[i], &forced);
+		bool equal = !forced && worth == priced.last && wanted > 0;
+		bool chosen = forced || equal || worth > priced.last;
+		wanted -= equal;
+		for (uint32_t j = i; j < table->ends[i]; j++) {
+			bool pin = pinned(table, j) > 0;
+			table->where[j] = pin;
+			held += pin ? table->most[j] : 0;
+			leaves += pin;
+			if (chosen && !pin)
+				keys[others++] = (uint64_t)(UINT32_MAX - table->most[j]) << 32 | j;
+		}
+	}
+	sort_u64(keys, others);
+	for (uint32_t i = 0; held < table->work->gang.missing; i++) {
+		if (i == others)
+			return UINT32_MAX;
+		uint32_t item = (uint32_t)keys[i];
+		table->where[item] = 1;
+		held += table->most[item];
+		leaves++;
+	}
+	return leaves;
+}
+
+/* The candidate is what pick() has chosen. */
+static void see_picked(struct table *table)
+{
+	struct place_work *work = table->work;
+	struct gain gain = GAIN_NONE;
+	uint32_t rest = work->gang.missing, owed = 0;
+	for (uint32_t i = 0; i < table->count; i++)
+		owed += table->where[i] == 1 && pinned(table, i) == 0;
+	work->candidates.depth = 0;
+	for (uint32_t i = 0; i < table->count; i++) {
+		if (table->where[i] != 1)
+			continue;
+		uint32_t least = pinned(table, i) == 0;
+		owed -= least;
+		uint32_t count = min_u32(table->most[i], rest - owed);
+		work->candidates.frames[work->candidates.depth++] =
+			(struct frame){.at = work->scratch.list[i], .count = count};
+		place_gain(work, work->scratch.list[i], count, &gain);
+		rest -= count;
+	}
+	assert(rest == 0);
+	place_see(work, &gain);
+	work->candidates.stop = true;
+}
+
+/* ---- what will do ------------------------------------------------------------------------------------------------------ */
+
+/* By item: where its spine ends. */
+static void find_ends(struct table *table)
+{
+	const uint32_t *list = table->work->scratch.list;
+	for (uint32_t i = table->count; i-- > 0;) {
+		bool last = i + 1 == table->count ||
+			    item_spine(table->work, list[i]) != item_spine(table->work, list[i + 1]);
+		table->ends[i] = last ? i + 1 : table->ends[i + 1];
+	}
+}
+
+/* Leaves out spines, and leaves of them, that lead nowhere at these prices; `spare` is what a set may lose against the
+ * best. What the best set with an item in it is worth: up to it, and from it on. */
+static void drop_items(struct table *table, int64_t spare, bool only_forced)
+{
+	struct place_work *work = table->work;
+	const struct prices *prices = &table->prices[0];
+	uint32_t kept = 0;
+	for (uint32_t i = 0, end; i < table->count; i = end) {
+		struct sweep sweep = sweep_begin();
+		int64_t *upto = keys_of(table); /* by item of the spine */
+		end = table->ends[i];
+		for (uint32_t j = i; j < end; j++) {
+			sweep = sweep_on(table, prices, j, j == i, sweep);
+			upto[j - i] = sweep.worth[RUN_OPEN];
+		}
+		bool forced = sweep.worth[SPINE_UNUSED] < 0;
+		int64_t lost = prices->spine - max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
+		int64_t best = forced ? prices->spine - lost : max_i64(prices->spine, prices->spine - lost);
+		if ((only_forced && !forced) || (!forced && lost > spare))
+			continue;
+		sweep = sweep_begin();
+		for (uint32_t j = end; j-- > i;) {
+			sweep = sweep_back(table, prices, j, j + 1 == end, sweep);
+			int64_t item = FINE * (int64_t)table->most[j] - prices->leaf;
+			/* the run that it is in has been paid for twice */
+			upto[j - i] += sweep.worth[RUN_OPEN] - item + prices->run;
+		}
+		for (uint32_t j = i; j < end; j++) {
+			if (pinned(table, j) == 0 && best - upto[j - i] > spare)
+				continue;
+			work->scratch.list[kept] = work->scratch.list[j];
+			table->most[kept++] = table->most[j];
+		}
+	}
+	table->count = kept;
+	find_ends(table);
+}
+
+/* ---- gains that were computed, by item and count: walking back and forth asks for few of them over and over -------------- */
+
+#define GAINS 256u
+
+struct gained {
+	uint32_t item, count; /* 0: none */
+	struct gain gain;
+};
+
+/* At the end of the scratch. */
+static struct gained *gains_of(const struct place_work *work)
+{
+	return (struct gained *)(void *)(work->scratch.end - GAINS * sizeof(struct gained));
+}
+
+/* What stands behind the numbers by item: all of them once more, worths, and the points of rows. False: there is no
+ * room. */
+static bool lay_out_rows(struct table *table)
+{
+	uint32_t *words = table->rest + 2 * table->count; /* keys_of() */
+	int64_t bytes = (uint8_t *)gains_of(table->work) - (uint8_t *)words;
+	int64_t taken = (2 + 2 * STATES) * (int64_t)(table->count * sizeof *words);
+	if (bytes < taken + 2 * STATES * (int64_t)sizeof *table->pool)
+		return false;
+	table->all = words;
+	table->all_most = words + table->count;
+	table->all_count = table->count;
+	memcpy(table->all, table->work->scratch.list, table->count * sizeof *words);
+	memcpy(table->all_most, table->most, table->count * sizeof *words);
+	words += 2 * table->count;
+	for (uint32_t i = 0; i < 2 * STATES; i++, words += table->count)
+		table->prices[i / STATES].worth[i % STATES] = (int32_t *)words;
+	table->pool = (struct point *)words;
+	table->room = (uint32_t)((uint64_t)(bytes - taken) / sizeof *table->pool);
+	return true;
+}
+
+static void take_all(struct table *table)
+{
+	table->count = table->all_count;
+	memcpy(table->work->scratch.list, table->all, table->count * sizeof *table->all);
+	memcpy(table->most, table->all_most, table->count * sizeof *table->most);
+	find_ends(table);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t row_points(const struct point *row)
+{
+	return STATES + row[0].low + row[1].low + row[2].low;
+}
+
+struct list {
+	const struct point *at, *end;
+};
+
+static struct list list_of(const struct point *row, enum state state)
+{
+	if (state == STATES)
+		return (struct list){NULL, NULL};
+	const struct point *at = row + row[state].high;
+	return (struct list){at, at + row[state].low};
+}
+
+/* Merges `with`, at so much more for so many members more, and `without` into out: of two points that cost the same the
+ * one with more members, nothing that does not have more than all before, and nothing from which even the best of the
+ * items before leads to no set that will do. */
+static uint32_t merge(const struct table *table, uint32_t i, enum state state, struct list with, uint64_t cost,
+		      uint32_t members, struct list without, struct point *out)
+{
+	const struct prices *prices = &table->prices[0];
+	const uint32_t missing = table->work->gang.missing;
+	int64_t leaf = prices->leaf, spine = prices->spine, run = prices->run, least = INT64_MIN, fewest = INT64_MIN;
+	uint32_t count = 0;
+	int64_t most = NO_WAY;
+	if (!table->free) {
+		least = prices->least - prices->worth[state][i];
+		fewest = (table->prices[1].least - table->prices[1].worth[state][i] + FINE - 1) / FINE;
+	}
+	while (most < missing) {
+		uint64_t a = with.at < with.end ? point_cost(with.at) + cost : UINT64_MAX;
+		uint64_t b = without.at < without.end ? point_cost(without.at) : UINT64_MAX;
+		uint64_t lower = a <= b ? a : b;
+		uint32_t held;
+		if (lower > table->highest)
+			break;
+		if (a <= b) {
+			held = with.at++->members + members;
+			held = held < missing ? held : missing;
+		} else {
+			held = without.at++->members;
+		}
+		if (held <= most)
+			continue;
+		most = held;
+		if (count > 0 && point_cost(&out[count - 1]) == lower)
+			count--;
+		int64_t worth = FINE * (int64_t)held - leaf * (int64_t)(lower >> 32 & UINT16_MAX) -
+				spine * (int64_t)(lower >> 48) - run * (int64_t)(lower >> 16 & UINT16_MAX);
+		out[count] = (struct point){(uint32_t)(lower >> 32), (uint32_t)lower, held};
+		count += held == missing || (worth >= least && held >= fewest);
+	}
+	return count;
+}
+
+/* Can item i be met in this state? */
+static bool state_occurs(const struct table *table, uint32_t i, enum state state)
+{
+	if (state == SPINE_UNUSED)
+		return true;
+	return i > 0 && table->ends[i - 1] != i && (state == RUN_ENDED || adjacent(table, i));
+}
+
+static uint32_t item_nodes(const struct table *table, uint32_t i)
+{
+	uint32_t item = table->work->scratch.list[i];
+	return item_end(table->work, item) - item_start(table->work, item);
+}
+
+/* Points that row i may have. */
+static uint64_t row_bound(const struct table *table, uint32_t i, const struct point *next)
+{
+	uint64_t with = list_of(next, pass(table, i, RUN_OPEN)).end - list_of(next, pass(table, i, RUN_OPEN)).at;
+	uint64_t options = table->nodes ? item_nodes(table, i) + 1u : 1, points = STATES;
+	uint64_t most = (uint64_t)table->work->gang.missing + 1; /* each has more members than the one before */
+	for (uint32_t state = 0; state < STATES; state++) {
+		if (!state_occurs(table, i, state))
+			continue;
+		struct list without = list_of(next, pass(table, i, skipped(state)));
+		uint64_t sum = with * options + (uint64_t)(without.end - without.at);
+		points += sum < most ? sum : most;
+	}
+	return points;
+}
+
+/* Merges one number of nodes that the item may open after the other. */
+static uint32_t merge_nodes(struct table *table, uint32_t i, enum state state, struct list with, struct list without,
+			    struct point *out)
+{
+	struct place_work *work = table->work;
+	uint32_t count = 0, turn = 0;
+	for (uint32_t nodes = pinned(table, i) == 0; nodes < table->options && table->steps < table->steps_most;
+	     nodes++) {
+		table->steps += (uint64_t)(with.end - with.at) + (uint64_t)(without.end - without.at);
+		count = merge(table, i, state, with, use_cost(table, state) + nodes, (uint32_t)work->member_list[nodes],
+			      without, table->spare[turn]);
+		without = (struct list){table->spare[turn], table->spare[turn] + count};
+		turn = 1 - turn;
+	}
+	count = (uint32_t)(without.end - without.at);
+	memcpy(out, without.at, count * sizeof *out);
+	return count;
+}
+
+static void compute_row(struct table *table, uint32_t i, const struct point *next, struct point *row)
+{
+	struct place_work *work = table->work;
+	uint32_t pin = pinned(table, i), at = STATES;
+	enum state used = pass(table, i, RUN_OPEN);
+	if (table->nodes)
+		table->options = place_members_upto(work, work->scratch.list[i], table->most[i], work->member_list);
+	table->steps = 0;
+	for (uint32_t state = 0; state < STATES; state++) {
+		row[state] = (struct point){.high = at, .low = 0, .members = UINT32_MAX};
+		if (!state_occurs(table, i, state))
+			continue;
+		enum state after = pin > 0 ? STATES : pass(table, i, skipped(state)); /* pinned: in use already */
+		struct list none = {NULL, NULL}, without = list_of(next, after);
+		struct list with = may_use(table, state) ? list_of(next, used) : none;
+		if (after != STATES)
+			row[state].members = next[after].members;
+		if (may_use(table, state) && next[used].members != UINT32_MAX)
+			row[state].members = min_u32(row[state].members, next[used].members + (pin == 0));
+		table->steps += 4 + (uint64_t)(with.end - with.at) + (uint64_t)(without.end - without.at);
+		row[state].low = table->nodes ? merge_nodes(table, i, state, with, without, row + at)
+					      : merge(table, i, state, with, use_cost(table, state), table->most[i],
+						      without, row + at);
+		at += row[state].low;
+	}
+}
+
+/* Drops every second of the rows that are kept; `last` is the one that the next follows from. */
+static void thin(struct table *table, uint32_t last)
+{
+	uint32_t top = table->where[table->count] + row_points(table->pool + table->where[table->count]);
+	table->stride *= 2;
+	for (uint32_t i = table->count; i-- > last;) {
+		if (table->where[i] == NOT_KEPT)
+			continue;
+		if (i % table->stride != 0 && i != last) {
+			table->where[i] = NOT_KEPT;
+			continue;
+		}
+		uint32_t points = row_points(table->pool + table->where[i]);
+		memmove(table->pool + top, table->pool + table->where[i], points * sizeof *table->pool);
+		table->where[i] = top;
+		top += points;
+	}
+	table->top = top;
+}
+
+/* All rows from the last to the first; as many are kept as fit into half of the room. A point is paid for twice: walking
+ * through the rows computes each once more. False: the budget has ended, or there is no room. */
+static bool compute_rows(struct table *table)
+{
+	struct point *pool = table->pool;
+	for (uint32_t i = 0; i < table->count; i++)
+		table->where[i] = NOT_KEPT;
+	for (uint32_t state = 0; state < STATES; state++) { /* behind the last item nothing may be left over */
+		pool[state] = (struct point){.high = STATES + state, .low = 1, .members = 0};
+		pool[STATES + state] = (struct point){0, 0, 0};
+	}
+	table->where[table->count] = 0;
+	table->top = 2 * STATES;
+	table->stride = 1;
+	for (uint32_t i = table->count; i-- > 0;) {
+		uint64_t bound = row_bound(table, i, pool + table->where[i + 1]);
+		while (table->top + bound > table->room / 2) {
+			if (table->stride >= 2 * table->count || table->top + bound > table->room)
+				break;
+			thin(table, i + 1);
+		}
+		if (table->top + bound > table->room)
+			return false;
+		table->steps_most = table->work->budget.left / 2 + 1;
+		compute_row(table, i, pool + table->where[i + 1], pool + table->top);
+		if (!budget_take(&table->work->budget, 2 * table->steps))
+			return false;
+		if (table->where[i + 1] != 0 && (i + 1) % table->stride != 0 && table->stride > 1) {
+			uint32_t points = row_points(pool + table->top);
+			memmove(pool + table->where[i + 1], pool + table->top, points * sizeof *pool);
+			table->top = table->where[i + 1];
+			table->where[i + 1] = NOT_KEPT;
+		}
+		table->where[i] = table->top;
+		table->top += row_points(pool + table->top);
+	}
+	table->kept_top = table->top;
+	return true;
+}
+
+/* Further candidates are looked at only if the budget allows; the first always is. */
+static void pay(struct place_work *work, uint64_t steps)
+{
+	if (work->candidates.best.found && !budget_take(&work->budget, steps))
+		work->candidates.stop = true;
+}
+
+/* Row i; those up to the next one that is kept are computed again with it. NULL: there is no room. */
+static const struct point *row_at(struct table *table, uint32_t i)
+{
+	if (table->where[i] != NOT_KEPT)
+		return table->pool + table->where[i];
+	uint32_t first = i / table->stride * table->stride + 1, last = first - 1 + table->stride;
+	last = last < table->count ? last : table->count;
+	bool emptied = false;
+	for (uint32_t j = last; j-- > first;) {
+		if (table->where[j] != NOT_KEPT)
+			continue;
+		uint64_t bound = row_bound(table, j, table->pool + table->where[j + 1]);
+		if (table->top + bound > table->room) {
+			if (emptied)
+				return NULL;
+			emptied = true;
+			table->top = table->kept_top;
+			for (uint32_t k = 0; k < table->count; k++)
+				table->where[k] = k % table->stride == 0 ? table->where[k] : NOT_KEPT;
+			j = last;
+			continue;
+		}
+		table->steps_most = UINT64_MAX;
+		compute_row(table, j, table->pool + table->where[j + 1], table->pool + table->top);
+		table->where[j] = table->top;
+		table->top += row_points(table->pool + table->top);
+		pay(table->work, table->steps);
+	}
+	return table->pool + table->where[i];
+}
+
+struct range { /* of members for the items that follow */
+	int64_t least, most;
+};
+
+/* How many members items i … can take at this cost, or less, after item i - 1 has left `after` behind. */
+static struct range within(struct table *table, uint32_t i, enum state after, uint64_t cost)
+{
+	const struct range none = {.least = 0, .most = NO_WAY};
 	if (after == STATES)
-		return IMPOSSIBLE;
+		return none;
 	if (table->free && !table->chain)
-		return rest <= table->work->scratch.sum[i] ? 0 : IMPOSSIBLE;
-	if (i == table->count)
-		return rest == 0 ? 0 : IMPOSSIBLE;
-	return row_at(table, i)[(uint64_t)after * table->width + rest];
+		return (struct range){0, (int64_t)table->work->scratch.sum[i]};
+	const struct point *row = row_at(table, i);
+	if (row == NULL) {
+		table->failed = true;
+		return none;
+	}
+	struct list list = list_of(row, after);
+	const struct point *low = list.at, *high = list.end;
+	while (low < high) { /* the first that costs more */
+		const struct point *middle = low + (high - low) / 2;
+		if (point_cost(middle) <= cost)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low == list.at ? none : (struct range){row[after].members, low[-1].members};
 }
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------------- */
@@ -253,55 +891,79 @@ struct walk {
 	uint32_t last_pin; /* index of the last item that must be in use; FROND_NONE: none */
 };
 
-/* Can the rest be completed at no higher cost when this item gets `count`? */
-static bool count_works(struct walk *walk, const struct frame *frame, uint32_t count)
+/* The counts up to `from` with which the frame's item leaves the rest room at no higher cost: the largest, and where
+ * nodes do not count also the least, all between them being good. False: none. */
+static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 {
 	struct table *table = walk->table;
-	uint64_t cost = use_cost(table, frame->state);
-	uint64_t rest = least(table, frame->index + 1, pass(table, frame->index, RUN_OPEN), frame->rest - count);
-	if (cost == IMPOSSIBLE || rest == IMPOSSIBLE)
+	struct place_work *work = table->work;
+	uint64_t cost = frame->cost + use_cost(table, frame->state);
+	enum state after = pass(table, frame->index, RUN_OPEN);
+	uint32_t options = 1, nodes = 0;
+	if (!may_use(table, frame->state) || cost > walk->cost || from < frame->least)
 		return false;
-	return frame->cost + cost + rest + (table->nodes ? place_nodes_for(table->work, frame->at, count) : 0) <=
-	       walk->cost;
-}
-
-/* The largest count up to `from` that works; UINT32_MAX: none. Where nodes do not count, the frame's least says all once
- * the frame has been noted. */
-static uint32_t next_count(struct walk *walk, const struct frame *frame, uint32_t from, bool noted)
-{
-	if (noted && !walk->table->nodes)
-		return from;
-	for (uint32_t count = from + 1; count-- > frame->least;)
-		if (count_works(walk, frame, count))
-			return count;
-	return UINT32_MAX;
+	if (table->nodes) {
+		options = place_members_upto(work, frame->at, from, work->member_list);
+		nodes = options - 1;
+	}
+	for (;; nodes--) {
+		int64_t low = frame->least, high = from;
+		if (table->nodes) {
+			high = (int64_t)work->member_list[nodes] < high ? (int64_t)work->member_list[nodes] : high;
+			if (nodes > 0 && (int64_t)work->member_list[nodes - 1] >= low)
+				low = (int64_t)work->member_list[nodes - 1] + 1;
+		}
+		if (cost + nodes <= walk->cost) {
+			struct range rest = within(table, frame->index + 1, after, walk->cost - cost - nodes);
+			high = high < frame->rest - rest.least ? high : frame->rest - rest.least;
+			low = low > frame->rest - rest.most ? low : frame->rest - rest.most;
+			if (rest.most != NO_WAY && low <= high) {
+				frame->count = (uint32_t)high;
+				frame->least = table->nodes ? frame->least : (uint32_t)low;
+				return true;
+			}
+		}
+		if (nodes == 0)
+			return false;
+	}
 }
 
 static bool skip_works(struct walk *walk, uint32_t i, enum state state, uint32_t rest, uint64_t cost)
 {
 	struct table *table = walk->table;
-	if (item_pin(table->work, table->work->scratch.list[i]) > 0)
+	if (pinned(table, i) > 0)
 		return false;
-	uint64_t more = least(table, i + 1, pass(table, i, skipped(state)), rest);
-	return more != IMPOSSIBLE && cost + more <= walk->cost;
+	struct range after = within(table, i + 1, pass(table, i, skipped(state)), walk->cost - cost);
+	return after.most >= rest && after.least <= rest;
 }
 
-/* Finds out, while the next row is at hand, what may be tried later in this item's place: fewer members, or none. */
-static void note_others(struct walk *walk, struct frame *frame)
+static void add_gain(struct place_work *work, uint32_t item, uint32_t count, struct gain *gain)
 {
-	frame->skip = skip_works(walk, frame->index, frame->state, frame->rest, frame->cost);
-	if (walk->table->nodes)
-		return; /* whether fewer members will do depends on their number */
-	uint32_t low = frame->least,
-		 high = frame->count; /* as many as `high` will do; fewer than some number will not */
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (count_works(walk, frame, middle))
-			high = middle;
-		else
-			low = middle + 1;
+	struct gained *gained = &gains_of(work)[(item * 7 + count) % GAINS];
+	const struct gain *more = &gained->gain;
+	if (count == 0)
+		return;
+	if (gained->item != item || gained->count != count) {
+		*gained = (struct gained){.item = item, .count = count, .gain = GAIN_NONE};
+		if (!place_gain_quick(work, item))
+			pay(work, (uint64_t)STEPS_FILL * (item_end(work, item) - item_start(work, item)));
+		place_gain(work, item, count, &gained->gain);
 	}
-	frame->least = high;
+	gain->worst = min_u32(gain->worst, more->worst);
+	gain->broken_leaves += more->broken_leaves;
+	gain->broken_nodes += more->broken_nodes;
+	gain->opened_leaves += more->opened_leaves;
+	gain->links += more->links;
+	gain->score += more->score;
+	gain->left += more->left;
+	gain->free += more->free;
+}
+
+/* Without cost and chain there are sums instead. */
+static uint32_t walk_most(const struct table *table, uint32_t i)
+{
+	const uint64_t *sum = table->work->scratch.sum;
+	return table->most != NULL ? table->most[i] : (uint32_t)(sum[i] - sum[i + 1]);
 }
 
 static void walk_on(struct walk *walk)
@@ -314,15 +976,19 @@ static void walk_on(struct walk *walk)
 	struct gain gain = GAIN_NONE;
 	bool down = true;
 	work->candidates.depth = 0;
-	while (!work->candidates.stop) {
+	memset(gains_of(work), 0, GAINS * sizeof(struct gained));
+	while (!work->candidates.stop && !table->failed) {
 		struct frame frame;
 		if (!down) { /* fewer members for the last item, or none */
 			if (work->candidates.depth == 0)
 				return;
 			frame = work->candidates.frames[--work->candidates.depth];
-			uint32_t count = frame.count > frame.least ? next_count(walk, &frame, frame.count - 1, true)
-								   : UINT32_MAX;
-			if (count == UINT32_MAX) {
+			bool fewer = frame.count > frame.least;
+			if (fewer && table->nodes)
+				fewer = next_counts(walk, &frame, frame.count - 1);
+			else if (fewer)
+				frame.count--;
+			if (!fewer) {
 				if (!frame.skip)
 					continue;
 				i = frame.index + 1;
@@ -333,10 +999,9 @@ static void walk_on(struct walk *walk)
 				down = true;
 				continue;
 			}
-			frame.count = count;
 		} else {
-			bool pinned = walk->last_pin != FROND_NONE && i <= walk->last_pin;
-			if (i == table->count || (rest == 0 && !pinned && !table->chain)) {
+			bool pin = walk->last_pin != FROND_NONE && i <= walk->last_pin;
+			if (i == table->count || (rest == 0 && !pin && !table->chain)) {
 				place_see(work, &gain);
 				down = false;
 				continue;
@@ -344,24 +1009,24 @@ static void walk_on(struct walk *walk)
 			uint32_t item = work->scratch.list[i];
 			frame = (struct frame){.at = item,
 					       .index = i,
-					       .least = item_pin(work, item) == 0,
+					       .least = pinned(table, i) == 0,
 					       .rest = rest,
 					       .state = state,
 					       .cost = cost,
 					       .before = gain};
-			uint32_t most = min_u32(item_most(work, item), rest);
-			frame.count = most >= frame.least ? next_count(walk, &frame, most, false) : UINT32_MAX;
-			if (frame.count == UINT32_MAX) {
-				down = skip_works(walk, i, state, rest, cost);
+			bool skip = skip_works(walk, i, state, rest, cost);
+			if (!next_counts(walk, &frame, min_u32(walk_most(table, i), rest))) {
+				down = skip;
 				state = pass(table, i, skipped(state));
 				i++;
 				continue;
 			}
-			note_others(walk, &frame);
+			frame.skip = skip;
 		}
 		work->candidates.frames[work->candidates.depth++] = frame;
 		gain = frame.before;
-		place_gain(work, frame.at, frame.count, &gain);
+		pay(work, STEPS_GAIN + (table->nodes ? STEPS_ROOM * (uint64_t)item_nodes(table, frame.index) : 0));
+		add_gain(work, frame.at, frame.count, &gain);
 		cost = frame.cost + use_cost(table, frame.state) +
 		       (table->nodes ? place_nodes_for(work, frame.at, frame.count) : 0);
 		rest = frame.rest - frame.count;
@@ -371,75 +1036,175 @@ static void walk_on(struct walk *walk)
 	}
 }
 
-/* ---- which items can matter ------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
-/* Spines that are in no set of the fewest spines are left out: even with the largest others they do not hold enough. */
-static uint32_t drop_small_spines(struct place_work *work, uint32_t count)
+/* The numbers by item, behind the list. */
+static void lay_out_items(struct table *table)
 {
-	uint32_t groups = 0, needed = 0, kept = 0;
-	uint64_t held = 0, last = 0;
-	for (uint32_t i = 0; i < count;) { /* descending sums, in keys */
-		uint32_t spine = item_spine(work, work->scratch.list[i]);
-		uint64_t sum = 0;
-		for (; i < count && item_spine(work, work->scratch.list[i]) == spine; i++)
-			sum += item_most(work, work->scratch.list[i]);
-		work->scratch.sum[groups++] = UINT64_MAX - sum;
+	uint32_t *words = table->work->scratch.list + table->count, count = table->count;
+	table->most = words;
+	table->ends = words + count;
+	table->where = words + 2 * count; /* and one behind the last item */
+	words += 3 * count + 1;
+	table->rest = words + ((uintptr_t)words % sizeof(uint64_t) != 0); /* keys_of() */
+	assert((uint8_t *)(table->rest + 2 * count) <= table->work->scratch.end);
+	for (uint32_t i = 0; i < count; i++)
+		table->most[i] =
+			min_u32(item_most(table->work, table->work->scratch.list[i]), table->work->gang.missing);
+	find_ends(table);
+}
+
+/* The least cost of all members; UINT64_MAX: none within `highest`. False: the budget has ended first. */
+static bool least_cost(struct table *table, uint64_t *cost)
+{
+	for (uint32_t k = 0; k < 2 && !table->free; k++)
+		set_worths(table, &table->prices[k]);
+	if (!compute_rows(table))
+		return false;
+	const struct point *row = table->pool + table->where[0];
+	struct list list = list_of(row, SPINE_UNUSED);
+	bool found = list.at < list.end && list.end[-1].members >= table->work->gang.missing &&
+		     row[SPINE_UNUSED].members <= table->work->gang.missing;
+	*cost = found ? point_cost(list.end - 1) : UINT64_MAX;
+	return true;
+}
+
+static uint32_t leaves_of(uint64_t cost)
+{
+	return (uint32_t)(cost >> 32) & UINT16_MAX;
+}
+
+/* The fewest spines, then bounds for the fewest leaves. Between them a table without runs decides; it is short. */
+static bool solve_leaves(struct table *table, uint32_t most, uint64_t *cost)
+{
+	int64_t missing = FINE * (int64_t)table->work->gang.missing;
+	struct prices *prices = &table->prices[0];
+	*cost = UINT64_MAX;
+	table->spines = table->chain ? 0 : fewest_spines(table);
+	prices->leaf = best_leaf_price(table);
+	struct priced priced = price_spines(table, prices);
+	prices->spine = spine_price(table, &priced);
+	uint32_t picked = pick(table, prices->leaf), plain = pick(table, 0);
+	table->pick_price = picked <= plain ? prices->leaf : 0;
+	table->leaves = min_u32(min_u32(picked, plain), most);
+	int64_t lack = missing - priced.sum, spare = prices->leaf * table->leaves - lack;
+	if (spare < 0)
+		return true; /* more leaves than `most` */
+	if (!table->chain)
+		drop_items(table, spare, priced.last == INT64_MAX);
+	if (!lay_out_rows(table))
+		return false;
+	*cost = table->spines * SPINE + table->leaves * LEAF;
+	if (table->chain || spare < prices->leaf)
+		return true; /* one leaf fewer would not do */
+	table->any_runs = true;
+	table->highest = *cost;
+	bool solved = least_cost(table, cost);
+	table->any_runs = false;
+	table->leaves = leaves_of(*cost);
+	return solved;
+}
+
+/* The fewest runs: from a number that cannot be too high upwards. */
+static bool solve_runs(struct table *table, uint64_t *cost)
+{
+	uint64_t leaves = *cost;
+	for (table->runs = table->spines;; table->runs++) {
+		take_all(table);
+		int64_t spare = price_runs(table);
+		drop_items(table, spare, false);
+		table->highest = leaves + table->runs * RUN;
+		if (!least_cost(table, cost))
+			return false;
+		if (*cost != UINT64_MAX)
+			return true;
 	}
-	sort_u64(work->scratch.sum, groups);
-	while (needed < groups && held < work->gang.missing) {
-		last = UINT64_MAX - work->scratch.sum[needed++];
-		held += last;
+}
+
+/* Nodes at last: few sets are left among which they are to be counted. */
+static bool solve_nodes(struct table *table, uint64_t *cost)
+{
+	uint32_t lists = table->work->gang.missing + 1;
+	if (table->room < 4 * (uint64_t)lists)
+		return false;
+	table->room -= 2 * lists;
+	table->spare[0] = table->pool + table->room;
+	table->spare[1] = table->spare[0] + lists;
+	table->nodes = true;
+	table->highest = *cost + RUN - 1;
+	table->leaves = leaves_of(*cost);
+	table->runs = (uint32_t)*cost >> 16;
+	return least_cost(table, cost);
+}
+
+/* The least cost; UINT64_MAX: it is over *most. False: the budget or the scratch did not suffice. */
+static bool solve(struct table *table, uint64_t most, uint64_t *cost)
+{
+	if (table->free) {
+		table->highest = UINT64_MAX - 1;
+		return lay_out_rows(table) && least_cost(table, cost);
 	}
-	if (held < work->gang.missing)
-		return count;                       /* it does not fit; the table says so */
-	uint64_t spare = held - work->gang.missing; /* what the smallest of them may be short of */
-	for (uint32_t i = 0; i < count;) {
-		uint32_t spine = item_spine(work, work->scratch.list[i]), first = i;
-		uint64_t sum = 0;
-		for (; i < count && item_spine(work, work->scratch.list[i]) == spine; i++)
-			sum += item_most(work, work->scratch.list[i]);
-		for (uint32_t j = first; sum + spare >= last && j < i; j++)
-			work->scratch.list[kept++] = work->scratch.list[j];
+	if (!solve_leaves(table, most == UINT64_MAX ? UINT32_MAX : leaves_of(most), cost))
+		return false;
+	if (*cost == UINT64_MAX)
+		return true;
+	table->highest = *cost;
+	if (!(table->chain ? least_cost(table, cost) : solve_runs(table, cost)))
+		return false;
+	return *cost == UINT64_MAX || !place_shares(table->work) || solve_nodes(table, cost);
+}
+
+/* Without an exact answer: what was found before, or a set that is good. */
+static void settle_for(struct table *table)
+{
+	struct place_work *work = table->work;
+	work->budget.spent = true;
+	if (!work->candidates.best.found && pick(table, table->pick_price) != UINT32_MAX)
+		see_picked(table);
+	work->candidates.stop = true;
+}
+
+static bool same_or_better(struct place_work *work, uint64_t cost, uint64_t *most)
+{
+	if (cost > *most || cost == UINT64_MAX)
+		return false;
+	if (cost < *most) {
+		*most = cost;
+		work->candidates.best.found = false;
+		work->candidates.seen = 0;
 	}
-	return kept;
+	return true;
 }
 
 void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, bool free, uint64_t *most)
 {
-	struct table table = {.work = work,
-			      .chain = chain,
-			      .free = free,
-			      .nodes = !free && place_shares(work),
-			      .width = work->gang.missing + 1};
-	uint64_t members = 0, pinned = 0;
+	struct table table = {.work = work, .chain = chain, .free = free};
+	struct walk walk = {.table = &table, .last_pin = FROND_NONE};
+	uint64_t members = 0, pins = 0;
 	for (uint32_t item = lo; item < hi; item++)
 		if (item_usable(work, item) && (item_most(work, item) > 0 || item_pin(work, item) > 0)) {
 			work->scratch.list[table.count++] = item;
 			members += item_most(work, item);
-			pinned += item_pin(work, item);
+			pins += item_pin(work, item);
 		}
-	if (members < work->gang.missing || pinned != work->gang.pins || table.count == 0)
+	if (members < work->gang.missing || pins != work->gang.pins || table.count == 0)
 		return;
-	if (!chain && !free && work->gang.pins == 0)
-		table.count = drop_small_spines(work, table.count);
-
-	struct walk walk = {.table = &table, .last_pin = FROND_NONE};
-	for (uint32_t i = 0; work->gang.pins > 0 && i < table.count; i++)
-		walk.last_pin = item_pin(work, work->scratch.list[i]) > 0 ? i : walk.last_pin;
 	if (free && !chain) {
 		work->scratch.sum[table.count] = 0;
 		for (uint32_t i = table.count; i-- > 0;)
 			work->scratch.sum[i] = work->scratch.sum[i + 1] + item_most(work, work->scratch.list[i]);
 	} else {
-		plan_rows(&table);
+		lay_out_items(&table);
+		if (!solve(&table, *most, &walk.cost)) {
+			settle_for(&table);
+			return;
+		}
 	}
-	walk.cost = least(&table, 0, SPINE_UNUSED, work->gang.missing);
-	if (walk.cost == IMPOSSIBLE || walk.cost > *most)
+	if (!same_or_better(work, walk.cost, most))
 		return;
-	if (walk.cost < *most) {
-		*most = walk.cost;
-		work->candidates.best.found = false;
-		work->candidates.seen = 0;
-	}
+	for (uint32_t i = 0; work->gang.pins > 0 && i < table.count; i++)
+		walk.last_pin = pinned(&table, i) > 0 ? i : walk.last_pin;
 	walk_on(&walk);
+	if (table.failed)
+		settle_for(&table);
 }

@@ -206,11 +206,15 @@ uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_
 /* Fewest nodes of an item, beyond those with pinned members, that hold `members`; for 0 … most of them at once. */
 uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t members);
 void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
+/* The other way round: members, not over `most`, on 0, 1, … further nodes. How many numbers of nodes make a difference. */
+uint32_t place_members_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
 /* Puts members on the nodes of an item: take[]. */
 void place_fill(struct place_work *work, uint32_t item, uint32_t members);
 void place_empty(struct place_work *work, uint32_t item);
 /* Adds to *gain what `members` in this item cost and bring. */
 void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
+/* The item's sums tell that: no node of it is looked at. */
+bool place_gain_quick(const struct place_work *work, uint32_t item);
 /* Below zero: a is better. Step 3; step 4; steps 4 to 6. */
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
 int place_compare_links(const struct gain *a, const struct gain *b);

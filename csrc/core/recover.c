@@ -4,25 +4,29 @@
  *
  *   1  who is lost; a what-if without them
  *   2  Replace: the planner places them beside the others, which stay
- *   3  MoveGang: every span that the rule allows (node, NVLink domain, run of leaves, adjacent spines, or one leaf
- *      whose link nobody may cross) needs so many moves: the members outside it, and where every leaf must be in use
- *      no fewer than there are leaves without anybody. The least of these is the lower bound. Spans go to the planner,
- *      cheapest first, until one works; of those that need as many moves the best by spec 3.4 wins, then the first
- *   4  when that is more than the lower bound (mixed sizes, GPU sets, caps): every choice of fewer members, as far as
- *      RECOVER_TRIES goes; a number of moves of which every choice fails raises the lower bound
- *   5  who moves is not always told by the span: of few choices with as many moves all are compared by spec 3.4
+ *   3  MoveGang: every target that the rule allows (recover_target.c) has so many moves, and the least of them is the lower
+ *      bound. Targets go to the planner, cheapest first, until one works; of those that need as many moves the best by spec
+ *      3.4 wins, then the first
+ *   4  when that is more than the lower bound (GPU sets, caps): every choice of fewer members, as far as RECOVER_TRIES
+ *      goes; a number of moves of which every choice fails raises the lower bound, where the planner is exact
+ *   5  who moves is not always told by the target: of few choices with as many moves all are compared by spec 3.4
+ *
+ * Half of the budget is for phases 3 to 5. What they find is planned once more from the budget that it was found with, so
+ * that it is the same; when they find nothing the other half is for phase 2.
  */
-#include "core/recover.h"
+#include "core/recover_work.h"
 
 #include "core/sort.h"
-#include "core/span.h"
 
-#define RECOVER_TARGETS 64u   /* spans that the planner is asked about */
-#define RECOVER_TRIES   4096u /* choices of members that the planner is asked about */
-#define RECOVER_EXTRA   8u    /* healthy members in such a choice */
-#define RECOVER_TIES    256u  /* choices with as many moves that are compared with the one that was found */
+#define RECOVER_TRIES 4096u /* choices of members that are looked at */
+#define RECOVER_EXTRA 8u    /* healthy members in such a choice */
+#define RECOVER_TIES  256u  /* choices with as many moves that are compared with the one that was found */
 
-enum member_state { STAYS, LOST, MOVES, NO_GPUS };
+/* Steps of the budget (budget.h) that a plan in a what-if costs beside what the planner pays itself. */
+#define STEPS_PLAN   512u
+#define STEPS_MEMBER 8u  /* to be counted and handed out */
+#define STEPS_MOVER  32u /* to leave, be placed and come back */
+#define STEPS_LEAF   2u
 
 /* ---- roster --------------------------------------------------------------------------------------------------------- */
 
@@ -91,27 +95,13 @@ void what_if_leave(struct core *core, uint32_t entry)
 
 void recover_layout(struct recover_work *work, struct arena *arena, uint32_t nodes, uint32_t pods)
 {
-	uint64_t leaves = FABRIC_LEAVES(nodes) + 1;
 	roster_layout(&work->roster, arena, pods);
 	work->places = arena_raw(arena, work->roster.cap, sizeof *work->places);
 	work->state = arena_raw(arena, work->roster.cap, sizeof *work->state);
-	work->healthy = arena_raw(arena, leaves, sizeof *work->healthy);
-	work->room = arena_raw(arena, leaves, sizeof *work->room);
-	work->empty = arena_raw(arena, leaves, sizeof *work->empty);
-	work->walls = arena_raw(arena, leaves, sizeof *work->walls);
+	work->healthy = arena_raw(arena, work->roster.cap, sizeof *work->healthy);
+	work->runs = arena_raw(arena, FABRIC_SPINES(nodes), sizeof *work->runs);
+	work->staying = arena_raw(arena, FABRIC_LEAVES(nodes), sizeof *work->staying);
 }
-
-struct view { /* one repair */
-	struct recover_work *work;
-	struct core *core;
-	const struct fabric *fabric;
-	struct ask ask;
-	struct answer answer; /* of the last plan; after rule_of() the rule */
-	struct rule rule;
-	uint32_t total, lost; /* members with GPUs */
-	uint32_t size;        /* GPUs of a member; 0: sizes differ */
-	bool spreads;         /* may use fewer leaves or spines than the rule allows */
-};
 
 /* A member that holds no GPU, or whose node has left, has no place to lose. */
 static enum member_state state_of(const struct core *core, const struct entry *entry)
@@ -130,11 +120,17 @@ static void find_lost(struct view *view)
 	struct recover_work *work = view->work;
 	bool mixed = false;
 	for (uint32_t i = 0; i < work->roster.count; i++) {
+		uint32_t gpus = work->roster.members[i].gpus;
 		work->state[i] = (uint8_t)state_of(view->core, &view->core->ledger.entries[work->roster.entries[i]]);
 		if (work->state[i] == NO_GPUS)
 			continue;
-		mixed |= view->total > 0 && work->roster.members[i].gpus != view->size;
-		view->size = work->roster.members[i].gpus;
+		mixed |= view->total > 0 && gpus != view->size;
+		view->size = gpus;
+		view->gpus += gpus;
+		view->large = gpus > view->largest ? 1 : view->large + (gpus == view->largest);
+		view->largest = max_u32(view->largest, gpus);
+		if (work->state[i] == STAYS)
+			work->healthy[view->total - view->lost] = i;
 		view->total++;
 		view->lost += work->state[i] == LOST;
 	}
@@ -176,324 +172,18 @@ static int32_t tell_moves(const struct view *view, struct frond_moves *out, stru
 	return out->count > cap ? FROND_SMALL : FROND_OK;
 }
 
-/* ---- phase 3: spans ------------------------------------------------------------------------------------------------- */
+/* ---- one try -------------------------------------------------------------------------------------------------------- */
 
-/* Where the gang shall lie, what that keeps and what it costs; see next_target(). */
-struct target {
-	uint32_t index;  /* in their order */
-	uint32_t lo, hi; /* member; leaves; spines */
-	uint32_t
-		leaf; /* no spines but this leaf, whose link is slow: whoever stays inside does not cross it; or FROND_NONE */
-	uint32_t kept;  /* healthy members inside */
-	uint32_t owed;  /* leaves or spines inside that have nobody and must be used */
-	uint32_t least; /* moves, at least */
-	uint32_t moves; /* moves when the planner agrees */
-	bool none;      /* keeps nobody: goes anywhere */
-	bool fits;      /* as far as free GPUs tell */
+/* A repair that works: whoever moves for a target, or a choice of healthy members by number. */
+struct repair {
+	bool found, chosen;
+	uint32_t moves;
+	struct target target;
+	uint32_t choice[RECOVER_EXTRA], extra;
+	struct answer answer;
+	struct budget budget; /* before its plan */
+	uint32_t plan;        /* number of its plan */
 };
-
-/* Members that fit on a node today, at most: GPU sets may allow fewer. */
-static uint32_t node_room(const struct view *view, uint32_t position)
-{
-	const struct ask *ask = &view->ask;
-	uint32_t slot = view->fabric->order[position];
-	const struct node *node = &view->core->nodes[slot];
-	if (!node_open(node) || !node_fast(node, ask->bandwidth_gbps))
-		return 0;
-	uint32_t room = node_free_count(node) / max_u32(view->size, 1);
-	return min_u32(room, ask_room_today(ask, slot));
-}
-
-static uint32_t span_room(const struct view *view, const struct span *span)
-{
-	uint32_t room = 0;
-	for (uint32_t position = span->first; position < span->end; position++)
-		if (span_has(view->fabric, span, position))
-			room += node_room(view, position);
-	return room;
-}
-
-static uint32_t leaf_room(const struct view *view, uint32_t leaf)
-{
-	const struct fabric *fabric = view->fabric;
-	struct span whole = span_of_leaf(fabric, leaf);
-	if (view->ask.room_count > 0 || view->ask.bandwidth_gbps > fabric->leaf_slowest[leaf])
-		return span_room(view, &whole);
-	uint32_t size = max_u32(view->size, 1), room = 0;
-	for (uint32_t gpus = size; gpus <= FROND_GPUS_MAX; gpus += size)
-		room += fabric->leaf[leaf].at_least[gpus];
-	return room;
-}
-
-static uint32_t position_of_member(const struct view *view, uint32_t i)
-{
-	return view->fabric->position[entry_slot(&view->core->ledger.entries[view->work->roster.entries[i]])];
-}
-
-static uint32_t leaf_of_member(const struct view *view, uint32_t i)
-{
-	return view->fabric->leaf_of[position_of_member(view, i)];
-}
-
-/* With the lost ones gone. */
-static void sum_leaves(struct view *view)
-{
-	struct recover_work *work = view->work;
-	uint32_t leaves = view->fabric->leaf_count;
-	memset(work->healthy, 0, (leaves + 1) * sizeof *work->healthy);
-	for (uint32_t i = 0; i < work->roster.count; i++)
-		if (work->state[i] == STAYS && leaf_of_member(view, i) != FROND_NONE)
-			work->healthy[leaf_of_member(view, i) + 1]++;
-	work->room[0] = work->empty[0] = work->walls[0] = 0;
-	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
-		uint32_t here = work->healthy[leaf + 1], room = leaf_room(view, leaf);
-		work->healthy[leaf + 1] += work->healthy[leaf];
-		work->room[leaf + 1] = work->room[leaf] + room;
-		work->empty[leaf + 1] = work->empty[leaf] + (here == 0);
-		work->walls[leaf + 1] = work->walls[leaf] + (leaf_slow(view->fabric, leaf, view->ask.bandwidth_gbps) ||
-							     (here == 0 && room == 0));
-	}
-}
-
-static uint32_t between(const uint32_t *sums, uint32_t lo, uint32_t hi)
-{
-	return sums[hi] - sums[lo];
-}
-
-/* The node or the NVLink domain of a member; empty when it is in no domain. */
-static struct span span_of_member(const struct view *view, uint32_t i)
-{
-	uint32_t position = position_of_member(view, i);
-	return view->rule.name == FROND_RULE_SINGLE_NODE ? span_of_node(position)
-							 : span_of_nvlink(view->fabric, position);
-}
-
-static bool member_inside(const struct view *view, uint32_t i, const struct span *span)
-{
-	return span_has(view->fabric, span, position_of_member(view, i));
-}
-
-static bool next_place(const struct view *view, struct target *target)
-{
-	const struct recover_work *work = view->work;
-	for (uint32_t i = target->lo; i < work->roster.count; i++) {
-		uint32_t before = 0;
-		if (work->state[i] != STAYS)
-			continue;
-		struct span span = span_of_member(view, i);
-		for (uint32_t j = 0; j < i; j++)
-			before += work->state[j] == STAYS && member_inside(view, j, &span);
-		if (before > 0 || span.first == span.end)
-			continue; /* seen with an earlier member */
-		target->lo = i;
-		target->kept = target->owed = 0;
-		for (uint32_t j = i; j < work->roster.count; j++)
-			target->kept += work->state[j] == STAYS && member_inside(view, j, &span);
-		target->fits = span_room(view, &span) >= view->total - target->kept;
-		return true;
-	}
-	return false;
-}
-
-/* Runs of leaves under one spine, each of them in use. */
-static bool next_run(const struct view *view, struct target *target)
-{
-	const struct recover_work *work = view->work;
-	const struct fabric *fabric = view->fabric;
-	for (;; target->lo++, target->hi = target->lo + (view->spreads ? 0 : view->rule.need_leaves - 1)) {
-		if (target->lo >= fabric->leaf_count)
-			return false;
-		target->hi++;
-		uint32_t spine = fabric->leaf_spine[target->lo];
-		if (target->hi > fabric->spine_start[spine + 1] || target->hi - target->lo > view->rule.need_leaves)
-			continue;
-		target->kept = between(work->healthy, target->lo, target->hi);
-		target->owed = between(work->empty, target->lo, target->hi);
-		uint32_t room = between(work->room, target->lo, target->hi);
-		target->fits = room >= view->total - target->kept &&
-			       (target->hi - target->lo == 1 || between(work->walls, target->lo, target->hi) == 0);
-		return true;
-	}
-}
-
-struct segment { /* leaves of a spine between two walls */
-	uint32_t lo, hi;
-	uint32_t kept, gaps, room;
-};
-
-/* The segment of a spine that keeps most members; .room: the most of any segment. */
-static struct segment best_segment(const struct view *view, uint32_t spine)
-{
-	const struct recover_work *work = view->work;
-	struct segment best = {.lo = 1};
-	uint32_t end = view->fabric->spine_start[spine + 1], start = view->fabric->spine_start[spine];
-	for (uint32_t leaf = start; leaf <= end; leaf++) {
-		if (leaf < end && between(work->walls, leaf, leaf + 1) == 0)
-			continue;
-		struct segment segment = {.lo = start, .hi = leaf};
-		start = leaf + 1;
-		if (segment.lo == segment.hi)
-			continue;
-		segment.kept = between(work->healthy, segment.lo, segment.hi);
-		segment.room = max_u32(best.room, between(work->room, segment.lo, segment.hi));
-		best.room = segment.room;
-		if (best.lo < best.hi && segment.kept <= best.kept)
-			continue;
-		uint32_t first = segment.lo, last = segment.hi;
-		while (first < last && between(work->empty, first, first + 1) > 0)
-			first++;
-		while (first < last && between(work->empty, last - 1, last) > 0)
-			last--;
-		segment.gaps = segment.kept == 0 ? 1 : between(work->empty, first, last);
-		best = segment;
-	}
-	return best;
-}
-
-/* Adjacent spines, each of them in use with one run. */
-static bool next_chain(const struct view *view, struct target *target)
-{
-	const struct fabric *fabric = view->fabric;
-	for (;; target->lo++, target->hi = target->lo + (view->spreads ? 0 : view->rule.need_spines - 1)) {
-		if (target->lo >= fabric->spine_count)
-			return false;
-		target->hi++;
-		bool chained = target->hi <= fabric->spine_count && target->hi - target->lo <= view->rule.need_spines;
-		uint32_t room = 0;
-		target->kept = target->owed = 0;
-		for (uint32_t spine = target->lo; chained && spine < target->hi; spine++) {
-			struct segment segment = best_segment(view, spine);
-			chained = segment.lo < segment.hi && (spine == target->lo || spine_adjacent(fabric, spine));
-			target->kept += segment.kept;
-			target->owed += segment.gaps;
-			room += segment.room;
-		}
-		if (!chained)
-			continue;
-		target->fits = room >= view->total - target->kept;
-		return true;
-	}
-}
-
-/* A gang that may use fewer spines than the rule allows may be in one leaf. Those with a fast link are in a chain. */
-static bool next_slow_leaf(const struct view *view, struct target *target)
-{
-	const struct recover_work *work = view->work;
-	for (uint32_t leaf = target->leaf + 1; view->spreads && leaf < view->fabric->leaf_count; leaf++) {
-		if (!leaf_slow(view->fabric, leaf, view->ask.bandwidth_gbps))
-			continue;
-		target->leaf = leaf;
-		target->kept = between(work->healthy, leaf, leaf + 1);
-		target->owed = 0;
-		target->fits = between(work->room, leaf, leaf + 1) >= view->total - target->kept;
-		return true;
-	}
-	return false;
-}
-
-static struct target no_target(const struct view *view)
-{
-	uint32_t length = view->rule.need_leaves > 0 ? view->rule.need_leaves : view->rule.need_spines;
-	return (struct target){
-		.index = FROND_NONE, .leaf = FROND_NONE, .hi = view->spreads || length == 0 ? 0 : length - 1};
-}
-
-/* Every span of the rule in fabric order, and at last the one that keeps nobody. */
-static bool next_target(const struct view *view, struct target *target)
-{
-	bool found = false;
-	if (target->none)
-		return false;
-	bool by_place = view->rule.name == FROND_RULE_SINGLE_NODE || view->rule.name == FROND_RULE_NVLINK_DOMAIN;
-	if (by_place) {
-		target->lo += target->index != FROND_NONE;
-		found = next_place(view, target);
-	} else {
-		found = view->rule.name == FROND_RULE_ADJACENT_SPINES
-				? next_chain(view, target) || next_slow_leaf(view, target)
-				: next_run(view, target);
-	}
-	target->index++;
-	if (!found)
-		*target = (struct target){.index = target->index, .leaf = FROND_NONE, .none = true, .fits = true};
-	uint32_t outside = view->total - target->kept;
-	target->least = max_u32(outside, view->rule.name == FROND_RULE_ADJACENT_SPINES ? 0 : target->owed);
-	target->moves = max_u32(outside, target->owed);
-	if (target->moves > view->total || (target->kept == 0 && !target->none))
-		target->fits = false; /* more leaves than members; or the same as the last one */
-	return true;
-}
-
-/* No plan has fewer moves: each lies in one of the spans. */
-static uint32_t lower_bound(const struct view *view)
-{
-	uint32_t least = view->total;
-	for (struct target target = no_target(view); next_target(view, &target);)
-		if (target.fits)
-			least = min_u32(least, target.least);
-	return least;
-}
-
-/* The first span that costs least behind (moves, index). */
-static bool cheapest_after(const struct view *view, const struct target *last, struct target *best)
-{
-	bool found = false;
-	for (struct target target = no_target(view); next_target(view, &target);) {
-		bool behind = last == NULL || target.moves > last->moves ||
-			      (target.moves == last->moves && target.index > last->index);
-		if (target.fits && behind && (!found || target.moves < best->moves)) {
-			*best = target;
-			found = true;
-		}
-	}
-	return found;
-}
-
-static bool target_keeps(const struct view *view, const struct target *target, uint32_t i)
-{
-	uint32_t leaf = leaf_of_member(view, i);
-	if (target->none)
-		return false;
-	if (view->rule.name == FROND_RULE_SINGLE_NODE || view->rule.name == FROND_RULE_NVLINK_DOMAIN) {
-		struct span span = span_of_member(view, target->lo);
-		return member_inside(view, i, &span);
-	}
-	if (leaf == FROND_NONE)
-		return false;
-	if (view->rule.name != FROND_RULE_ADJACENT_SPINES)
-		return leaf >= target->lo && leaf < target->hi;
-	if (target->leaf != FROND_NONE)
-		return leaf == target->leaf;
-	uint32_t spine = view->fabric->leaf_spine[leaf];
-	if (spine < target->lo || spine >= target->hi)
-		return false;
-	struct segment segment = best_segment(view, spine);
-	return leaf >= segment.lo && leaf < segment.hi;
-}
-
-/* Is somebody of its leaf, of those with a lower index, staying too? */
-static bool has_company(const struct view *view, uint32_t i)
-{
-	for (uint32_t j = 0; j < i; j++)
-		if (view->work->state[j] == STAYS && leaf_of_member(view, j) == leaf_of_member(view, i))
-			return true;
-	return false;
-}
-
-/* Who moves for this span: those outside, and for leaves that nobody uses yet the last ones that are not alone. */
-static void choose_movers(struct view *view, const struct target *target)
-{
-	struct recover_work *work = view->work;
-	uint32_t extra = target->moves - (view->total - target->kept);
-	for (uint32_t i = 0; i < work->roster.count; i++)
-		if (work->state[i] == STAYS && !target_keeps(view, target, i))
-			work->state[i] = MOVES;
-	for (uint32_t i = work->roster.count; i-- > 0 && extra > 0;)
-		if (work->state[i] == STAYS && has_company(view, i)) {
-			work->state[i] = MOVES;
-			extra--;
-		}
-}
 
 static void nobody_moves(struct view *view)
 {
@@ -506,50 +196,115 @@ static void nobody_moves(struct view *view)
 		}
 }
 
-/* Can the planner place those that move, with the rule met? On success they stay marked. */
-static bool movers_fit(struct view *view)
+static void mark_choice(struct view *view, const uint32_t *choice, uint32_t extra)
+{
+	for (uint32_t i = 0; i < extra; i++)
+		view->work->state[view->work->healthy[choice[i]]] = MOVES;
+}
+
+/* The plan for those that are marked. */
+static bool plan_movers(struct view *view)
 {
 	undo_begin(&view->core->undo);
 	let_go(view, MOVES);
 	place_gang(view->core->work, &view->ask, &view->answer, view->work->places);
 	undo_back(&view->core->undo);
-	bool placed = view->answer.plan.outcome == FROND_PLACED;
-	if (!placed)
-		nobody_moves(view);
-	return placed;
+	return view->answer.plan.outcome == FROND_PLACED;
 }
 
-static bool target_works(struct view *view, const struct target *target)
+/* Can the planner place those that move, with the rule met? False, and the budget is spent: nobody knows. *before: the
+ * budget that the plan was made with. */
+static bool movers_fit(struct view *view, uint32_t moves, struct budget *before)
 {
-	choose_movers(view, target);
-	return movers_fit(view);
+	uint64_t steps = STEPS_PLAN + (uint64_t)STEPS_MEMBER * view->work->roster.count +
+			 (uint64_t)STEPS_MOVER * moves + (uint64_t)STEPS_LEAF * view->fabric->leaf_count;
+	if (!budget_take(view->budget, steps))
+		return false;
+	*before = *view->budget;
+	view->plans++;
+	return plan_movers(view);
 }
 
-/* Of the spans that work with the fewest moves, the best by spec 3.4; equal: the first. Spans are looked for while nobody is
- * marked. */
-static bool try_targets(struct view *view, uint32_t *moves)
+/* Takes what has just been planned when it needs fewer moves than the best, or as many and is better by spec 3.4. */
+static bool keep_better(const struct view *view, struct repair *best, uint32_t moves, const struct budget *before)
 {
-	struct target target, next = {.index = FROND_NONE}, best = next;
-	struct answer answer;
-	bool found = false, more = cheapest_after(view, NULL, &target);
-	for (uint32_t tries = 0; more && tries < RECOVER_TARGETS; tries++, target = next) {
-		if (found && target.moves > *moves)
-			break;
-		more = cheapest_after(view, &target, &next);
-		if (!target_works(view, &target))
-			continue;
-		bool better = !found || answer_compare(&view->ask, &view->answer, &answer) < 0;
-		*moves = target.moves;
-		if (better && !(more && next.moves == target.moves))
-			return true; /* the last one to compare */
-		if (better) {
-			best = target;
-			answer = view->answer;
-		}
-		found = true;
-		nobody_moves(view);
+	if (best->found && (moves > best->moves ||
+			    (moves == best->moves && answer_compare(&view->ask, &view->answer, &best->answer) >= 0)))
+		return false;
+	best->found = true;
+	best->moves = moves;
+	best->answer = view->answer;
+	best->budget = *before;
+	best->plan = view->plans;
+	return true;
+}
+
+/* When everybody may move and it does not fit, no repair exists: where it ends, all could have gone. But to a node that is
+ * closed nobody goes who does not sit there. */
+static bool nobody_is_stuck(const struct view *view)
+{
+	for (uint32_t number = 0; number < view->total - view->lost; number++) {
+		const struct entry *entry =
+			&view->core->ledger.entries[view->work->roster.entries[view->work->healthy[number]]];
+		if (!node_open(&view->core->nodes[entry_slot(entry)]))
+			return false;
 	}
-	return found && target_works(view, &best); /* the same again */
+	return true;
+}
+
+static bool try_target(struct view *view, const struct target *target, struct repair *best)
+{
+	struct budget before;
+	target_choose(view, target);
+	bool fits = movers_fit(view, target->moves, &before);
+	if (!fits && target->none && !view->budget->spent)
+		view->hopeless = nobody_is_stuck(view);
+	if (fits && keep_better(view, best, target->moves, &before)) {
+		best->chosen = false;
+		best->target = *target;
+	}
+	nobody_moves(view);
+	return fits;
+}
+
+static bool try_choice(struct view *view, const uint32_t *choice, uint32_t extra, struct repair *best)
+{
+	struct budget before;
+	mark_choice(view, choice, extra);
+	bool fits = movers_fit(view, view->lost + extra, &before);
+	if (fits && keep_better(view, best, view->lost + extra, &before)) {
+		best->chosen = true;
+		best->extra = extra;
+		memcpy(best->choice, choice, extra * sizeof *choice);
+	}
+	nobody_moves(view);
+	return fits;
+}
+
+/* Marks the movers of the best repair; its plan is in places, made again if it was not the last one. */
+static void realise(struct view *view, const struct repair *best)
+{
+	if (best->chosen)
+		mark_choice(view, best->choice, best->extra);
+	else
+		target_choose(view, &best->target);
+	if (best->plan == view->plans)
+		return;
+	*view->budget = best->budget;
+	bool fits = plan_movers(view);
+	assert(fits); /* the same state, the same question and the same budget */
+}
+
+/* ---- phase 3: targets ----------------------------------------------------------------------------------------------- */
+
+/* Of the targets that work with the fewest moves, the best by spec 3.4; equal: the first. */
+static void try_targets(struct view *view, struct repair *best)
+{
+	for (uint32_t i = 0; i < view->target_count && !view->budget->spent; i++) {
+		if (best->found && view->targets[i].moves > best->moves)
+			return;
+		try_target(view, &view->targets[i], best);
+	}
 }
 
 /* ---- phase 4: choices of members ------------------------------------------------------------------------------------ */
@@ -580,131 +335,175 @@ static bool next_choice(uint32_t *choice, uint32_t count, uint32_t of)
 	return true;
 }
 
-/* The member that is number `number` among the healthy ones. */
-static uint32_t healthy_member(const struct view *view, uint32_t number)
+struct edge { /* the healthy members furthest to one side: one of them stays, whatever the choice */
+	uint32_t count;
+	uint32_t number[RECOVER_EXTRA + 1], position[RECOVER_EXTRA + 1];
+};
+
+static void edge_add(struct edge *edge, uint32_t number, uint32_t position, bool front)
 {
-	for (uint32_t i = 0;; i++) {
-		assert(i < view->work->roster.count);
-		if (view->work->state[i] == LOST || view->work->state[i] == NO_GPUS)
-			continue;
-		if (number-- == 0)
-			return i;
+	uint32_t at = edge->count;
+	while (at > 0 && (front ? position < edge->position[at - 1] : position > edge->position[at - 1]))
+		at--;
+	if (at > RECOVER_EXTRA)
+		return;
+	edge->count = min_u32(edge->count + 1, RECOVER_EXTRA + 1);
+	memmove(&edge->number[at + 1], &edge->number[at], (edge->count - 1 - at) * sizeof *edge->number);
+	memmove(&edge->position[at + 1], &edge->position[at], (edge->count - 1 - at) * sizeof *edge->position);
+	edge->number[at] = number;
+	edge->position[at] = position;
+}
+
+/* Position of the outermost one that stays; FROND_NONE: nobody does. */
+static uint32_t edge_position(const struct edge *edge, const uint32_t *choice, uint32_t extra)
+{
+	for (uint32_t i = 0; i < edge->count; i++) {
+		bool moves = false;
+		for (uint32_t j = 0; j < extra; j++)
+			moves |= choice[j] == edge->number[i];
+		if (!moves)
+			return edge->position[i];
 	}
+	return FROND_NONE;
 }
 
-static bool choice_works(struct view *view, const uint32_t *choice, uint32_t extra)
+struct edges {
+	struct edge front, back;
+};
+
+static struct edges edges_of(const struct view *view)
 {
-	for (uint32_t i = 0; i < extra; i++)
-		view->work->state[healthy_member(view, choice[i])] = MOVES;
-	return movers_fit(view);
+	struct edges edges = {.front = {.count = 0}, .back = {.count = 0}};
+	for (uint32_t number = 0; number < view->total - view->lost; number++) {
+		uint32_t position = position_of_member(view, view->work->healthy[number]);
+		edge_add(&edges.front, number, position, true);
+		edge_add(&edges.back, number, position, false);
+	}
+	return edges;
 }
 
-/* Every choice of exactly so many healthy members. */
-static bool try_choices(struct view *view, uint32_t extra)
+/* Could those that stay be part of a gang that meets the rule? A look at the outermost ones, before the planner is asked. */
+static bool may_stay(const struct view *view, const struct edges *edges, const uint32_t *choice, uint32_t extra)
+{
+	const struct fabric *fabric = view->fabric;
+	uint32_t first = edge_position(&edges->front, choice, extra), last = edge_position(&edges->back, choice, extra);
+	if (view->rule.name == FROND_RULE_NONE || first == FROND_NONE || first == last)
+		return true;
+	if (view->rule.name == FROND_RULE_SINGLE_NODE)
+		return false;
+	if (view->rule.name == FROND_RULE_NVLINK_DOMAIN)
+		return fabric->domain_of[first] == fabric->domain_of[last];
+	uint32_t leaf = fabric->leaf_of[first], last_leaf = fabric->leaf_of[last];
+	if (leaf == FROND_NONE || last_leaf == FROND_NONE)
+		return false;
+	uint32_t spine = fabric->leaf_spine[leaf], last_spine = fabric->leaf_spine[last_leaf];
+	if (view->rule.name == FROND_RULE_ADJACENT_SPINES)
+		return last_spine - spine < view->rule.need_spines;
+	return spine == last_spine && last_leaf - leaf < view->rule.need_leaves;
+}
+
+/* Every choice of exactly so many healthy members, until one works; *complete: all were looked at. */
+static bool try_choices(struct view *view, const struct edges *edges, uint32_t extra, struct repair *best,
+			bool *complete)
 {
 	uint32_t choice[RECOVER_EXTRA], healthy = view->total - view->lost;
 	for (uint32_t i = 0; i < extra; i++)
 		choice[i] = i;
+	*complete = true;
 	do {
-		if (choice_works(view, choice, extra))
+		*complete = budget_take(view->budget, extra + 1ull);
+		if (*complete && may_stay(view, edges, choice, extra) && try_choice(view, choice, extra, best))
 			return true;
-	} while (next_choice(choice, extra, healthy));
+		*complete &= !view->budget->spent;
+	} while (*complete && next_choice(choice, extra, healthy));
 	return false;
 }
 
-/* Fewer than *most moves, one more each time; *least follows what has been ruled out. */
-static bool try_fewer(struct view *view, uint32_t *least, uint32_t most)
+/* Fewer moves than the best has, one more each time; *least follows what has been ruled out. A plan of members of several
+ * sizes that fails rules nothing out: the planner does not promise to find every one. */
+static void try_fewer(struct view *view, uint32_t *least, struct repair *best)
 {
 	uint64_t left = RECOVER_TRIES;
-	for (; *least < most; ++*least) {
-		uint32_t extra = *least - view->lost;
+	struct edges edges = edges_of(view);
+	uint32_t most = best->found ? best->moves : view->total + 1;
+	for (uint32_t moves = *least; moves < most; moves++) {
+		uint32_t extra = moves - view->lost;
 		uint64_t number = extra > RECOVER_EXTRA ? left + 1 : choices(view->total - view->lost, extra, left);
+		bool complete;
 		if (number > left)
-			return false;
+			return;
 		left -= number;
-		if (try_choices(view, extra))
-			return true;
+		if (try_choices(view, &edges, extra, best, &complete) || !complete)
+			return;
+		if (view->size != 0)
+			*least = moves + 1;
 	}
-	return false;
+	view->hopeless = !best->found;
 }
 
 /* ---- phase 5: choices with as many moves ------------------------------------------------------------------------------ */
 
-/* The healthy members that move in the plan in hand, as a choice; over RECOVER_EXTRA: how many. */
-static uint32_t choice_in_hand(const struct view *view, uint32_t choice[RECOVER_EXTRA])
+/* Puts the best plan with as many moves in place of the one that was found, which wins when it is as good. */
+static void compare_choices(struct view *view, struct repair *best)
 {
-	uint32_t extra = 0, healthy = 0;
-	for (uint32_t i = 0; i < view->work->roster.count; i++) {
-		uint32_t state = view->work->state[i];
-		if (state == MOVES && extra++ < RECOVER_EXTRA)
-			choice[extra - 1] = healthy;
-		healthy += state == MOVES || state == STAYS;
-	}
-	return extra;
-}
-
-/* Puts the best plan with as many moves in place of the one in hand, which wins when it is as good. */
-static bool compare_choices(struct view *view)
-{
-	uint32_t best[RECOVER_EXTRA], choice[RECOVER_EXTRA], healthy = view->total - view->lost;
-	uint32_t extra = choice_in_hand(view, best);
-	if (extra == 0 || extra > RECOVER_EXTRA || choices(healthy, extra, RECOVER_TIES) > RECOVER_TIES)
-		return true;
-	struct answer answer = view->answer;
-	nobody_moves(view);
+	uint32_t choice[RECOVER_EXTRA], healthy = view->total - view->lost, extra = best->moves - view->lost;
+	if (!best->found || extra == 0 || extra > RECOVER_EXTRA || choices(healthy, extra, RECOVER_TIES) > RECOVER_TIES)
+		return;
+	struct edges edges = edges_of(view);
 	for (uint32_t i = 0; i < extra; i++)
 		choice[i] = i;
 	do {
-		if (!choice_works(view, choice, extra))
-			continue;
-		if (answer_compare(&view->ask, &view->answer, &answer) < 0) {
-			answer = view->answer;
-			memcpy(best, choice, extra * sizeof *best);
-		}
-		nobody_moves(view);
-	} while (next_choice(choice, extra, healthy));
-	return choice_works(view, best, extra);
+		if (may_stay(view, &edges, choice, extra))
+			try_choice(view, choice, extra, best);
+	} while (!view->budget->spent && next_choice(choice, extra, healthy));
 }
 
 /* ---- policies ------------------------------------------------------------------------------------------------------- */
 
 /* No rule to restore: the healthy ones stay, unless nothing is possible beside them (a link that is too slow, a cap). */
-static bool move_few(struct view *view, struct frond_moves *out)
+static void move_few(struct view *view, uint32_t *least, struct repair *best)
 {
-	uint32_t least = view->lost;
 	const struct target all = {.none = true, .moves = view->total};
-	bool found = try_fewer(view, &least, view->total) || target_works(view, &all);
-	out->lower_bound = least;
-	return found && compare_choices(view);
+	try_fewer(view, least, best);
+	if (!best->found && !view->budget->spent)
+		try_target(view, &all, best);
+}
+
+static void move_by_rule(struct view *view, uint32_t *least, struct repair *best)
+{
+	view->rule = rule_of(&view->ask, &view->answer);
+	view->spreads = ask_spreads(&view->ask);
+	*least = targets_survey(view);
+	try_targets(view, best);
+	if (!view->hopeless && (!best->found || best->moves > *least))
+		try_fewer(view, least, best);
 }
 
 /* The lost ones have left. True: a plan with the rule met and the fewest moves is in places. */
 static bool move_gang(struct view *view, struct frond_moves *out)
 {
-	if (view->ask.mode == MODE_IGNORE || view->fabric->leaf_count == 0)
-		return move_few(view, out);
-	if (!place_rule_of(view->core->work, &view->ask, &view->answer) ||
-	    (view->answer.plan.flags & FROND_PLAN_SHAPELESS))
-		return false; /* the rule cannot be restored */
-	view->rule = rule_of(&view->ask, &view->answer);
-	view->spreads = ask_spreads(&view->ask);
-	sum_leaves(view);
-
+	struct repair best = {.found = false};
+	uint32_t least = view->lost;
 	enum mode mode = view->ask.mode;
-	uint32_t least = max_u32(view->lost, lower_bound(view)), moves = view->total + 1;
-	view->ask.mode = MODE_REQUIRED;
-	bool found = try_targets(view, &moves);
-	if (!found || moves > least) {
-		nobody_moves(view);
-		if (try_fewer(view, &least, moves))
-			found = true;
-		else if (found)
-			found = try_targets(view, &moves); /* the same again: nothing better is known */
+	if (mode == MODE_IGNORE || view->fabric->leaf_count == 0) {
+		move_few(view, &least, &best);
+	} else if (!place_rule_of(view->core->work, &view->ask, &view->answer) ||
+		   (view->answer.plan.flags & FROND_PLAN_SHAPELESS)) {
+		return false; /* the rule cannot be restored */
+	} else {
+		view->ask.mode = MODE_REQUIRED;
+		move_by_rule(view, &least, &best);
 	}
-	found = found && compare_choices(view);
-	view->ask.mode = mode;
+	compare_choices(view, &best);
 	out->lower_bound = least;
-	return found;
+	view->cut |= view->budget->spent || !best.found || best.moves > least;
+	view->cut &= !view->hopeless;
+	if (best.found) {
+		realise(view, &best);
+		view->answer = best.answer;
+	}
+	view->ask.mode = mode;
+	return best.found;
 }
 
 static bool replace(struct view *view, struct frond_moves *out)
@@ -714,13 +513,24 @@ static bool replace(struct view *view, struct frond_moves *out)
 	return view->answer.plan.outcome == FROND_PLACED;
 }
 
+/* The other half is for what comes after. */
+static bool move_gang_by_half(struct view *view, struct frond_moves *out)
+{
+	uint64_t half = view->budget->left / 2;
+	view->budget->left -= half;
+	bool placed = move_gang(view, out);
+	*view->budget = (struct budget){.left = view->budget->left + half};
+	return placed;
+}
+
 int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
 		struct frond_moves *out, struct frond_move *moves, uint32_t cap)
 {
 	struct terms terms = gang_terms(&core->gangs.gangs[gang]); /* a what-if may end the gang */
-	struct view view = {.work = work, .core = core, .fabric = &core->fabric};
+	struct view view = {
+		.work = work, .core = core, .fabric = &core->fabric, .gang = gang, .budget = place_budget(core->work)};
 	*out = (struct frond_moves){.outcome = FROND_PLACED};
-	budget_begin(place_budget(core->work), core->fabric.node_count);
+	budget_begin(view.budget, core->fabric.node_count);
 	int32_t code = roster_fill(&work->roster, core, gang);
 	if (code != FROND_OK)
 		return code;
@@ -737,12 +547,11 @@ int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, con
 	undo_begin(&core->undo);
 	roster_ask(&work->roster, &terms, defaults, defaults->room, defaults->room_count, &view.ask);
 	let_go(&view, LOST);
-	bool placed = terms.recovery == RECOVERY_MOVE_GANG && move_gang(&view, out);
-	if (!placed)
-		placed = replace(&view, out);
+	bool placed = (terms.recovery == RECOVERY_MOVE_GANG && move_gang_by_half(&view, out)) || replace(&view, out);
 	undo_back(&core->undo);
-	out->flags = view.answer.plan.flags;
-	out->outcome = placed ? FROND_PLACED : view.answer.plan.outcome;
+	bool cut = view.cut || view.budget->spent;
+	out->flags = view.answer.plan.flags | (cut ? FROND_PLAN_BOUNDED : 0u);
+	out->outcome = placed || !cut ? view.answer.plan.outcome : (uint32_t)FROND_UNDECIDED;
 	if (!placed)
 		out->lower_bound = 0;
 	return placed ? tell_moves(&view, out, moves, cap) : FROND_OK;

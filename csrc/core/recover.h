@@ -26,21 +26,25 @@ void roster_ask(const struct roster *roster, const struct terms *terms, const st
 /* Takes a pod out of gang and ledger; for what-ifs that have asked for room. */
 void what_if_leave(struct core *core, uint32_t entry);
 
+struct leaf_run { /* leaves lo … hi - 1 */
+	uint32_t lo, hi;
+};
+
 struct recover_work {
 	struct roster roster;
 	struct frond_place *places; /* by member */
-	uint8_t *state;             /* by member: enum in recover.c */
-	/* by leaf, sums over the leaves before it */
-	uint32_t *healthy; /* members that are not lost */
-	uint32_t *room;    /* members that fit today beside them, at most */
-	uint32_t *empty;   /* leaves without a healthy member */
-	uint32_t *walls;   /* leaves that no run over several leaves may use */
+	uint8_t *state;             /* by member: enum member_state */
+	uint32_t *healthy;          /* members that are not lost, in the order of the roster */
+	struct leaf_run *runs;      /* by spine: the run that keeps most members */
+	uint32_t *staying;          /* by leaf: members that stay, for one target */
 };
 
 void recover_layout(struct recover_work *work, struct arena *arena, uint32_t nodes, uint32_t pods);
 
-/* The moves that repair a gang, by rank. defaults: caps, weights, preferred domain and exceptions. Outcome: placed (no moves when nothing is lost), or waits.
- * FROND_SMALL: more than cap; out->count says how many. FROND_LIMIT: too many members, or no room for the what-if. */
+/* The moves that repair a gang, by rank. Outcome: placed (no moves when nothing is lost), or waits.
+ * FROND_UNDECIDED when the budget ended before a repair was found. With FROND_PLAN_BOUNDED there may be a better one; the
+ * lower bound is true all the same. FROND_SMALL: more than cap; out->count says how many. FROND_LIMIT: more members than a
+ * plan may have, or than the what-ifs in hand leave room for. */
 int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
 		struct frond_moves *out, struct frond_move *moves, uint32_t cap);
 

@@ -5,7 +5,7 @@
  * State in, pods out; what it tries it takes back. Never evicts anything.
  *
  * A victim is a bound pod of a gang whose priority is lower. Pods in no gang are none (nobody knows their priority), nor
- * are gangs that are being placed. A gang goes whole unless minMember of it remain.
+ * are gangs that are being placed. A gang goes whole, or its highest ranks go, as many as leave minMember.
  */
 #ifndef FROND_CORE_VICTIMS_H
 #define FROND_CORE_VICTIMS_H
@@ -13,42 +13,38 @@
 #include "core/core.h"
 #include "core/span.h"
 
-#define VICTIM_PODS  8192u /* that one answer may have; as many as the undo log of a large engine holds */
-#define VICTIM_GANGS 8192u /* of lower priority in one domain that are looked at */
+#define VICTIM_GANGS FROND_MEMBERS_MAX /* of lower priority that are looked at in one domain; the rest of them stay */
 
-struct price { /* of a domain; compared in this order, lower first (spec 7) */
+struct price { /* of a choice; compared in this order, lower first (spec 7) */
 	uint32_t budgets;
 	int32_t priority;
-	uint32_t gangs, gpus;
+	uint32_t gangs, pods, gpus;
 };
 
-enum unit_state { UNIT_STAYS, UNIT_PART, UNIT_WHOLE };
-
-struct unit { /* a gang that may have to go */
+struct unit { /* a gang that may have to go, with pods in the domain whose GPUs help */
 	uint32_t gang;
-	uint8_t state;    /* enum unit_state */
-	uint32_t inside;  /* its pods in the domain */
-	uint32_t spare;   /* pods that may go without the gang falling under minMember */
-	uint32_t parted;  /* pods that go, in UNIT_PART */
-	uint32_t budgets; /* of the whole gang */
-	uint32_t gpus;
+	uint32_t first, count; /* of the list of those pods, highest ranks first */
+	uint32_t shrinks;      /* of them, that may go without the gang going whole */
+	uint32_t gain;         /* GPUs towards the members' room that its going brings, at most */
+	uint32_t before;       /* gains of the units in front of it */
+	uint32_t gone;         /* of its pods in the list, or UNIT_WHOLE */
+	uint32_t best;         /* the same, in the cheapest choice so far */
+	uint16_t below;        /* the unit that was chosen before this one; UNIT_NONE: none */
 };
 
-struct victim { /* a pod that goes, and what it takes to put it back */
-	struct frond_key pod;
-	uint32_t entry, slot, mask, by_count, unit;
-	bool stays; /* it turned out not to be needed */
+struct eviction { /* what goes of a gang */
+	uint32_t gang;
+	uint32_t ranks; /* highest ones; UNIT_WHOLE: all of it */
 };
 
 struct victims_work {
-	uint32_t pod_cap, unit_cap, node_cap, entry_cap;
-	uint32_t *unit_of; /* by gang: its unit; valid when units[].gang agrees */
-	struct unit *units;
-	uint32_t unit_count;
-	struct victim *list;
-	uint32_t count;
-	uint8_t *parts; /* by entry: goes without its gang; zero between domains */
-	uint8_t *freed; /* by position: GPUs that victims give back; zero between domains */
+	uint32_t gang_cap, node_cap, entry_cap;
+	uint16_t *unit_of;      /* by gang: its unit; valid when units[].gang agrees */
+	uint32_t *rank_at;      /* by entry, of a gang that may shrink: pods of it that go before this one */
+	uint8_t *freed;         /* by position: GPUs that those chosen give back; zero between domains */
+	struct unit *units;     /* of the domain in hand */
+	struct eviction *evict; /* the cheapest choice of all */
+	uint32_t unit_count, evict_count;
 };
 
 void victims_layout(struct victims_work *work, struct arena *arena, uint32_t nodes, uint32_t pods);

@@ -18,6 +18,7 @@ static int32_t used_enter(struct sim *sim, uint32_t slot);
 static int32_t job_plan(struct sim *sim, uint32_t index);
 static int32_t job_remove(struct sim *sim, uint32_t index);
 static int32_t plan_book(struct sim *sim, uint32_t index, const struct question *question);
+static int32_t budget_enter(struct sim *sim, uint32_t index);
 static int32_t state_check(struct sim *sim, const char *name);
 
 /* Keys: a pod that only holds used GPUs, a gang, and a member. Never zero, never the same twice. */
@@ -41,11 +42,34 @@ uint32_t member_job(struct frond_key pod)
 	return (uint32_t)(pod.hi - 3);
 }
 
+uint32_t member_rank(struct frond_key pod)
+{
+	return (uint32_t)(pod.lo - 1);
+}
+
 int32_t sim_job(struct sim *sim, uint32_t index)
 {
 	const struct job *job = &sim->planning->jobs->list[index];
 	int32_t code = job->removes == FROND_NONE ? job_plan(sim, index) : job_remove(sim, job->removes);
 	return code == FROND_OK ? state_check(sim, job->name) : code;
+}
+
+int32_t sim_jobs_but(struct sim *sim, uint32_t skipped)
+{
+	const struct jobs *jobs = sim->planning->jobs;
+	int32_t code = FROND_OK;
+	for (uint32_t i = 0; i < jobs->count && code == FROND_OK; i++)
+		if (i != skipped && (jobs->list[i].removes == FROND_NONE || jobs->list[i].removes != skipped))
+			code = sim_job(sim, i);
+	return code;
+}
+
+uint32_t sim_members(const struct sim *sim)
+{
+	uint32_t members = 1;
+	for (uint32_t i = 0; i < sim->planning->jobs->count; i++)
+		members += sim->placed[i];
+	return members;
 }
 
 /* ---- the engine ------------------------------------------------------------------------------------------------ */
@@ -230,23 +254,27 @@ static int32_t job_plan(struct sim *sim, uint32_t index)
 	if (code != FROND_OK)
 		return code;
 
-	const uint32_t tries[] = {job->members, job->min_member};
-	for (uint32_t i = 0; i < 2 && code == FROND_OK; i++) {
-		uint32_t len = 0;
-		question.request.members = tries[i];
-		code = sim->abi->plan(sim->engine, &question.request, sim->members, question.pairs, question.in,
-				      question.in_len, question.room, question.room_count, &sim->plan, sim->places,
-				      sim->reason, sizeof(sim->reason) - 1, &len);
-		sim->reason[code == FROND_OK ? len : 0] = '\0';
-		if (code == FROND_OK && (sim->plan.outcome == FROND_PLACED || job->min_member == job->members))
-			break;
+	code = sim_ask(sim, index, &question, job->members);
+	if (code == FROND_OK && sim->plan.outcome != FROND_PLACED && job->min_member < job->members) {
+		question.request.members = job->min_member;
+		code = sim_ask(sim, index, &question, job->min_member);
 	}
-	if (code != FROND_OK)
-		code = sim_broken(sim, code, "plan", job->name);
-	else if (sim->plan.outcome == FROND_PLACED)
+	if (code == FROND_OK && sim->plan.outcome == FROND_PLACED)
 		code = plan_book(sim, index, &question);
 	free(question.in);
 	return code;
+}
+
+int32_t sim_ask(struct sim *sim, uint32_t index, const struct question *question, uint32_t members)
+{
+	uint32_t len = 0;
+	struct frond_request request = question->request;
+	request.members = members;
+	int32_t code = sim->abi->plan(sim->engine, &request, sim->members, question->pairs, question->in,
+				      question->in_len, question->room, question->room_count, &sim->plan, sim->places,
+				      sim->reason, sizeof(sim->reason) - 1, &len);
+	sim->reason[code == FROND_OK ? len : 0] = '\0';
+	return code == FROND_OK ? code : sim_broken(sim, code, "plan", sim->planning->jobs->list[index].name);
 }
 
 static bool labels_match(const struct claim *claim, const struct fabric_node *node)
@@ -323,7 +351,28 @@ static int32_t plan_book(struct sim *sim, uint32_t index, const struct question 
 	sim->placed[index] = request->members;
 	code = sim->abi->gang_put(sim->engine, request, question->pairs, question->in, question->in_len, text,
 				  sizeof(text), &len);
-	return code == FROND_OK ? code : sim_broken(sim, code, "gang_put", name);
+	if (code != FROND_OK)
+		return sim_broken(sim, code, "gang_put", name);
+	return sim->planning->jobs->list[index].budgeted ? budget_enter(sim, index) : FROND_OK;
+}
+
+/* Only a bound pod tells that a budget is about it. A member without GPUs is on no node of ours: the first will do. */
+static int32_t budget_enter(struct sim *sim, uint32_t index)
+{
+	int32_t code = FROND_OK;
+	for (uint32_t rank = 0; rank < sim->placed[index] && code == FROND_OK; rank++) {
+		const struct frond_place *place = &sim->places[rank];
+		uint8_t gpus[FROND_GPUS_MAX];
+		struct frond_pod pod = {.pod = member_key(index, rank),
+					.slot = place->slot == FROND_NONE ? 0 : place->slot,
+					.gang = gang_key(index),
+					.rank = rank,
+					.flags = FROND_POD_BUDGETED};
+		for (uint32_t left = place->gpu_mask; left != 0; left &= left - 1, pod.gpus++)
+			gpus[pod.gpus] = place->ring >> 4 * pod.gpus & 15;
+		code = pod_enter(sim, &pod, gpus);
+	}
+	return code;
 }
 
 static int32_t job_remove(struct sim *sim, uint32_t index)

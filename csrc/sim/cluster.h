@@ -54,6 +54,11 @@ void sim_close(struct sim *sim);
 /* Plans an entry of the jobs file and books it, or takes a job away. The answer is in plan, places and reason. */
 int32_t sim_job(struct sim *sim, uint32_t index);
 
+/* Every entry but this one and its removal; FROND_NONE: all. */
+int32_t sim_jobs_but(struct sim *sim, uint32_t skipped);
+/* Members that hold places, and one more: as many as an answer can name. */
+uint32_t sim_members(const struct sim *sim);
+
 /* members and room are set too; the caller frees question->in. */
 int32_t question_make(struct sim *sim, uint32_t index, struct question *out);
 
@@ -62,9 +67,13 @@ int32_t sim_fail(struct sim *sim, uint32_t slot, bool down, uint32_t gpu_mask);
 /* A member of a running job has gone to another place. */
 int32_t sim_move(struct sim *sim, uint32_t index, const struct frond_move *move);
 
+/* Asks the engine about so many lowest ranks of a job; the answer is in plan, places and reason. */
+int32_t sim_ask(struct sim *sim, uint32_t index, const struct question *question, uint32_t members);
+
 struct frond_key gang_key(uint32_t index);
 /* The entry of the jobs file that a member belongs to. */
 uint32_t member_job(struct frond_key pod);
+uint32_t member_rank(struct frond_key pod);
 
 int32_t sim_broken(const struct sim *sim, int32_t code, const char *what, const char *name);
 

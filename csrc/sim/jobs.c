@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/jobs.h"
 
+#include "text/duration.h"
 #include "text/kubename.h"
 #include "text/wish.h"
 
@@ -23,6 +24,7 @@ static int32_t removal_read(const struct reading *reading, uint32_t at, struct j
 static int32_t name_read(const struct reading *reading, uint32_t at, struct job *job);
 static int32_t size_read(const struct reading *reading, uint32_t at, struct job *job);
 static int32_t gpus_read(const struct reading *reading, uint32_t at, struct job *job);
+static int32_t eviction_read(const struct reading *reading, uint32_t at, struct job *job);
 static int32_t annotations_read(const struct reading *reading, uint32_t at, struct job *job);
 static int32_t annotation_check(const struct reading *reading, uint32_t map, uint32_t at);
 static int32_t names_match(const struct reading *reading);
@@ -98,15 +100,16 @@ static int32_t list_read(struct reading *reading)
 
 static int32_t entry_read(const struct reading *reading, uint32_t at, struct job *job)
 {
-	static const char *const known[] = {"name",     "members",     "gpusPerMember", "minMember",
-					    "priority", "annotations", "claim",         "remove"};
+	static const char *const known[] = {"name",     "members", "gpusPerMember", "minMember", "priority",
+					    "budgeted", "endsIn",  "annotations",   "claim",     "remove"};
 	const struct doc *doc = &reading->jobs->doc;
-	*job = (struct job){.removes = FROND_NONE, .gpus_list = DOC_NONE, .annotations = DOC_NONE};
+	*job = (struct job){
+		.removes = FROND_NONE, .gpus_list = DOC_NONE, .annotations = DOC_NONE, .ends_in_ms = JOB_NEVER_ENDS};
 	int32_t code = doc_map_of(doc, at, known, COUNT(known), reading->complaint);
 	if (code != FROND_OK)
 		return code;
 	uint32_t removal = doc_get(doc, at, "remove"), claim = doc_get(doc, at, "claim");
-	uint32_t priority = doc_get(doc, at, "priority"), name = DOC_NONE;
+	uint32_t name = DOC_NONE;
 	if (removal != DOC_NONE)
 		return removal_read(reading, removal, job);
 	code = doc_need(doc, at, "name", &name, reading->complaint);
@@ -114,14 +117,40 @@ static int32_t entry_read(const struct reading *reading, uint32_t at, struct job
 		code = name_read(reading, name, job);
 	if (code == FROND_OK)
 		code = size_read(reading, at, job);
-	if (code == FROND_OK && priority != DOC_NONE) {
+	if (code == FROND_OK)
+		code = eviction_read(reading, at, job);
+	if (code == FROND_OK && claim != DOC_NONE)
+		code = claim_check(reading, claim, job);
+	return code == FROND_OK ? annotations_read(reading, at, job) : code;
+}
+
+/* What decides whether others may have its place, and when it gives it back itself. */
+static int32_t eviction_read(const struct reading *reading, uint32_t at, struct job *job)
+{
+	const struct doc *doc = &reading->jobs->doc;
+	uint32_t priority = doc_get(doc, at, "priority"), budgeted = doc_get(doc, at, "budgeted");
+	uint32_t ends_in = doc_get(doc, at, "endsIn");
+	int32_t code = FROND_OK;
+	if (priority != DOC_NONE) {
 		int64_t number = 0;
 		code = doc_whole(doc, priority, INT32_MIN, INT32_MAX, &number, reading->complaint);
 		job->priority = (int32_t)number;
 	}
-	if (code == FROND_OK && claim != DOC_NONE)
-		code = claim_check(reading, claim, job);
-	return code == FROND_OK ? annotations_read(reading, at, job) : code;
+	if (code == FROND_OK && budgeted != DOC_NONE)
+		code = doc_bool(doc, budgeted, &job->budgeted, reading->complaint);
+	if (code != FROND_OK || ends_in == DOC_NONE)
+		return code;
+	const char *text = NULL;
+	int64_t ms = 0;
+	code = doc_word(doc, ends_in, &text, reading->complaint);
+	if (code != FROND_OK)
+		return code;
+	if (duration_read(text, strlen(text), &ms) != NULL || ms == WAIT_FOREVER)
+		return doc_complain(doc, ends_in, reading->complaint,
+				    "must be a duration of at most 1000h such as 45m, or absent for never, got \"%s\"",
+				    shown(text, strlen(text)).text);
+	job->ends_in_ms = ms;
+	return FROND_OK;
 }
 
 /* A claim is read from JSON, so it is written as such first; its complaints get the line where it begins. */

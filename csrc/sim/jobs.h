@@ -9,6 +9,8 @@
 #include "text/claim.h"
 #include "text/doc.h"
 
+#define JOB_NEVER_ENDS INT64_MAX
+
 struct job {
 	const char *name; /* in the document */
 	uint32_t removes; /* index of the job that this entry takes away; FROND_NONE: it is a job itself */
@@ -18,6 +20,8 @@ struct job {
 	uint32_t gpus_list;   /* value in the document */
 	uint32_t annotations; /* value in the document; DOC_NONE: none */
 	int32_t priority;
+	bool budgeted;       /* evicting any pod of it violates a disruption budget */
+	int64_t ends_in_ms;  /* from now on; JOB_NEVER_ENDS: not said */
 	char *claim_json;    /* the spec of its GpuClaim; NULL: none */
 	struct claim *claim; /* the same, read */
 };

@@ -89,24 +89,6 @@ struct asked_moves { /* what the engine proposes */
 	struct frond_move *list; /* malloc'd */
 };
 
-static uint32_t members_of(const struct sim *sim)
-{
-	uint32_t members = 1;
-	for (uint32_t i = 0; i < sim->planning->jobs->count; i++)
-		members += sim->placed[i];
-	return members;
-}
-
-static int32_t jobs_but(struct sim *sim, uint32_t skipped)
-{
-	const struct jobs *jobs = sim->planning->jobs;
-	int32_t code = FROND_OK;
-	for (uint32_t i = 0; i < jobs->count && code == FROND_OK; i++)
-		if (i != skipped && (jobs->list[i].removes == FROND_NONE || jobs->list[i].removes != skipped))
-			code = sim_job(sim, i);
-	return code;
-}
-
 static void report_list(const struct sim *sim, struct report *report, const struct asked_moves *asked)
 {
 	const struct jobs *jobs = sim->planning->jobs;
@@ -150,10 +132,10 @@ int32_t recover_run(const struct planning *planning, const struct failures *fail
 	uint32_t lower_bound = 0;
 	int32_t code = sim_open(&sim, planning, complaint);
 	if (code == FROND_OK)
-		code = jobs_but(&sim, FROND_NONE);
+		code = sim_jobs_but(&sim, FROND_NONE);
 	for (uint32_t i = 0; i < failures->count && code == FROND_OK; i++)
 		code = sim_fail(&sim, failures->list[i].slot, failures->list[i].down, failures->list[i].gpu_mask);
-	if (code == FROND_OK && (asked.list = calloc(members_of(&sim), sizeof(*asked.list))) == NULL)
+	if (code == FROND_OK && (asked.list = calloc(sim_members(&sim), sizeof(*asked.list))) == NULL)
 		code = complain(complaint, 0, "out of memory");
 	report_moves_begin(report);
 	for (uint32_t i = 0; i < planning->jobs->count && code == FROND_OK; i++)
@@ -174,11 +156,11 @@ int32_t defrag_run(const struct planning *planning, uint32_t job, struct report 
 	uint32_t len = 0, cap = 0;
 	int32_t code = sim_open(&sim, planning, complaint);
 	if (code == FROND_OK)
-		code = jobs_but(&sim, job);
+		code = sim_jobs_but(&sim, job);
 	if (code == FROND_OK)
 		code = question_make(&sim, job, &question);
 	if (code == FROND_OK) {
-		cap = members_of(&sim);
+		cap = sim_members(&sim);
 		asked.list = calloc(cap, sizeof(*asked.list));
 		code = asked.list == NULL ? complain(complaint, 0, "out of memory") : FROND_OK;
 	}

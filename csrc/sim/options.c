@@ -11,6 +11,7 @@ const char options_help[] =
 	"usage: frond-sim plan    CLUSTER --jobs FILE [-o json|text]\n"
 	"       frond-sim recover CLUSTER --jobs FILE --fail node-3,node-9/gpu-2 [-o json|text]\n"
 	"       frond-sim defrag  CLUSTER --jobs FILE --for JOB [-o json|text]\n"
+	"       frond-sim preempt CLUSTER --jobs FILE --for JOB [-o json|text]\n"
 	"       frond-sim replay  RECORDING\n"
 	"       frond-sim bench   [--nodes N] [--case NAME] [--repeat N]\n"
 	"\n"
@@ -20,7 +21,8 @@ const char options_help[] =
 	"\n"
 	"  --jobs FILE     jobs in the order in which they come, YAML or JSON; - is stdin\n"
 	"  --fail LIST     nodes and GPUs that fail once the jobs run: the fewest moves that repair them\n"
-	"  --for JOB       all jobs but this one run: the fewest moves after which it fits\n"
+	"  --for JOB       all jobs but this one run: the fewest moves after which it fits (defrag), or the\n"
+	"                  cheapest pods of lower priority that have to go (preempt)\n"
 	"  -o FORMAT       json (default) or text\n"
 	"  --nodes N       nodes of the generated cluster (default 100000); --repeat N runs of each case (default "
 	"101)\n"
@@ -53,14 +55,13 @@ int32_t options_read(int argc, char *const argv[], struct options *out, struct c
 		const char *name;
 		enum sim_verb verb;
 		int32_t (*read)(int argc, char *const argv[], struct options *out, struct complaint *complaint);
-	} verbs[] = {{"plan", VERB_PLAN, jobs_verb_read},
-		     {"recover", VERB_RECOVER, jobs_verb_read},
-		     {"defrag", VERB_DEFRAG, jobs_verb_read},
-		     {"replay", VERB_REPLAY, replay_read},
-		     {"bench", VERB_BENCH, bench_read}};
+	} verbs[] = {{"plan", VERB_PLAN, jobs_verb_read},     {"recover", VERB_RECOVER, jobs_verb_read},
+		     {"defrag", VERB_DEFRAG, jobs_verb_read}, {"preempt", VERB_PREEMPT, jobs_verb_read},
+		     {"replay", VERB_REPLAY, replay_read},    {"bench", VERB_BENCH, bench_read}};
 	memset(out, 0, sizeof(*out));
 	if (argc < 2)
-		return complain(complaint, 0, "a verb is missing; use plan, recover, defrag, replay or bench" HINT);
+		return complain(complaint, 0,
+				"a verb is missing; use plan, recover, defrag, preempt, replay or bench" HINT);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		out->verb = VERB_HELP;
 		return FROND_OK;
@@ -74,7 +75,7 @@ int32_t options_read(int argc, char *const argv[], struct options *out, struct c
 			out->verb = verbs[i].verb;
 			return verbs[i].read(argc, argv, out, complaint);
 		}
-	return complain(complaint, 0, "\"%s\" is not a verb; use plan, recover, defrag, replay or bench" HINT,
+	return complain(complaint, 0, "\"%s\" is not a verb; use plan, recover, defrag, preempt, replay or bench" HINT,
 			quoted(argv[1]).text);
 }
 
@@ -102,7 +103,7 @@ static int32_t flags_read(int argc, char *const argv[], const char *verb, const 
 	return FROND_OK;
 }
 
-/* plan, recover and defrag: a cluster and jobs, and what each verb wants besides. */
+/* plan, recover, defrag and preempt: a cluster and jobs, and what each verb wants besides. */
 static int32_t jobs_verb_read(int argc, char *const argv[], struct options *out, struct complaint *complaint)
 {
 	const char *format = NULL, *verb = argv[1];
@@ -112,7 +113,7 @@ static int32_t jobs_verb_read(int argc, char *const argv[], struct options *out,
 			       {"-o", &format},
 			       {"--fail", &out->fail}};
 	uint32_t count = 4 + (out->verb != VERB_PLAN);
-	if (out->verb == VERB_DEFRAG)
+	if (out->verb == VERB_DEFRAG || out->verb == VERB_PREEMPT)
 		flags[4] = (struct flag){"--for", &out->for_job};
 	int32_t code = flags_read(argc, argv, verb, flags, count, out, complaint);
 	if (code != FROND_OK || out->verb == VERB_HELP)

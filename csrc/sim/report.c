@@ -23,7 +23,7 @@ void report_begin(struct report *report)
 void report_placed(struct report *report, const struct answer_placed *answer)
 {
 	if (report->format == FORMAT_JSON) {
-		fputs(report->answers == 0 ? "\n" : ",\n", report->stream);
+		fputs(report->answers == 0 ? "\n " : ",\n ", report->stream);
 		placed_json(report, answer);
 	} else {
 		placed_text(report, answer);
@@ -49,6 +49,57 @@ void report_end(struct report *report)
 {
 	if (report->format == FORMAT_JSON)
 		fputs("\n]}\n", report->stream);
+}
+
+static void victims_json(const struct report *report, const struct answer_victims *answer)
+{
+	FILE *stream = report->stream;
+	const struct frond_victims *cost = answer->cost;
+	fputs("{\"placed\": true, \"victims\": [", stream);
+	for (uint32_t i = 0; i < cost->count; i++) {
+		fputs(i == 0 ? "{\"job\": " : ", {\"job\": ", stream);
+		string_json(stream, answer->jobs[i]);
+		fprintf(stream, ", \"rank\": %" PRIu32 "}", answer->ranks[i]);
+	}
+	fprintf(stream,
+		"], \"cost\": {\"budgets\": %" PRIu32 ", \"priority\": %" PRId32 ", \"gangs\": %" PRIu32
+		", \"pods\": %" PRIu32 ", \"gpus\": %" PRIu32 "}, \"plan\": ",
+		cost->budgets, cost->priority, cost->gangs, cost->count, cost->gpus);
+	placed_json(report, answer->placed);
+	fputs("}\n", stream);
+}
+
+void report_victims(struct report *report, const struct answer_victims *answer)
+{
+	const struct frond_victims *cost = answer->cost;
+	report->answers++;
+	if (report->format == FORMAT_JSON) {
+		victims_json(report, answer);
+		return;
+	}
+	for (uint32_t i = 0; i < cost->count; i++)
+		fprintf(report->stream, "%s rank %" PRIu32 " goes\n", answer->jobs[i], answer->ranks[i]);
+	if (cost->count == 0)
+		fputs("nobody has to go\n", report->stream);
+	else
+		fprintf(report->stream,
+			"%" PRIu32 " pod%s of %" PRIu32 " gang%s with %" PRIu32 " GPUs, of priority %" PRId32
+			" at most, %" PRIu32 " against a disruption budget\n",
+			cost->count, cost->count == 1 ? "" : "s", cost->gangs, cost->gangs == 1 ? "" : "s", cost->gpus,
+			cost->priority, cost->budgets);
+	placed_text(report, answer->placed);
+}
+
+void report_stays(struct report *report, const char *name, const char *reason)
+{
+	report->answers++;
+	if (report->format == FORMAT_TEXT) {
+		fprintf(report->stream, "%s: not placed: %s\n", name, reason);
+		return;
+	}
+	fputs("{\"placed\": false, \"reason\": ", report->stream);
+	string_json(report->stream, reason);
+	fputs("}\n", report->stream);
 }
 
 void report_moves_begin(struct report *report)
@@ -93,7 +144,7 @@ void report_note(struct report *report, const char *job, const char *text, uint3
 static void placed_json(const struct report *report, const struct answer_placed *answer)
 {
 	FILE *stream = report->stream;
-	fputs(" {\"name\": ", stream);
+	fputs("{\"name\": ", stream);
 	string_json(stream, answer->name);
 	fprintf(stream, ", \"placed\": true, \"rule\": \"%s\", \"relaxed\": %s", rule_name(answer->plan->rule),
 		(answer->plan->flags & FROND_PLAN_RELAXED) != 0 ? "true" : "false");

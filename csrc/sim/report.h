@@ -30,6 +30,16 @@ void report_placed(struct report *report, const struct answer_placed *answer);
 void report_refused(struct report *report, const char *name, const char *reason);
 void report_end(struct report *report);
 
+struct answer_victims { /* who goes so that the job fits */
+	const struct answer_placed *placed;
+	const struct frond_victims *cost;
+	const char *const *jobs; /* of each victim */
+	const uint32_t *ranks;
+};
+/* preempt's whole answer, which is one of these. */
+void report_victims(struct report *report, const struct answer_victims *answer);
+void report_stays(struct report *report, const char *name, const char *reason);
+
 /* Moves, for recover and defrag; from and to are indices of nodes in the fabric. */
 void report_moves_begin(struct report *report);
 void report_move(struct report *report, const char *job, uint32_t rank, uint32_t from, uint32_t to);

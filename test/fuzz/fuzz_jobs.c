@@ -17,6 +17,7 @@ static void check_job(const struct jobs *jobs, uint32_t at)
 	}
 	MUST(job->members >= 1 && job->members <= FROND_MEMBERS_MAX);
 	MUST(job->min_member >= 1 && job->min_member <= job->members);
+	MUST(job->ends_in_ms == JOB_NEVER_ENDS || (job->ends_in_ms >= 0 && job->ends_in_ms <= 1000 * 3600000ll));
 	uint64_t sum = 0;
 	uint64_t said = jobs_gpus(jobs, job, gpus);
 	for (uint32_t i = 0; i < job->members; i++) {

@@ -226,6 +226,10 @@ static cJSON *jobs_tree(const struct instance *instance)
 			cJSON_AddNumberToObject(entry, "gpusPerMember", job->sizes[0]);
 		if (job->min_member > 0)
 			cJSON_AddNumberToObject(entry, "minMember", job->min_member);
+		if (job->priority != 0)
+			cJSON_AddNumberToObject(entry, "priority", job->priority);
+		if (job->budgeted)
+			cJSON_AddBoolToObject(entry, "budgeted", true);
 		add_annotations(job, entry);
 		if (job->claim.given)
 			add_claim(&instance->fabric, &job->claim, entry);

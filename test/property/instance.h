@@ -35,14 +35,14 @@ enum strategy { STRATEGY_CONSOLIDATED, STRATEGY_BALANCED, STRATEGY_DISTRIBUTED, 
 enum policy { POLICY_CONTIGUOUS, POLICY_SPREAD, POLICY_PREFER_IDS, POLICIES };
 enum locality { LOCALITY_ANY, LOCALITY_SAME_NODE, LOCALITY_SAME_SOCKET, LOCALITY_NVLINK, LOCALITIES };
 enum recovery { RECOVERY_REPLACE, RECOVERY_MOVE_GANG, RECOVERY_WAIT, RECOVERIES };
-enum verb { VERB_PLAN, VERB_RECOVER, VERB_DEFRAG, VERBS };
+enum verb { VERB_PLAN, VERB_RECOVER, VERB_DEFRAG, VERB_PREEMPT, VERBS };
 
 static const char *const MODE_NAMES[MODES] = {"Required", "Preferred", "Ignore"};
 static const char *const STRATEGY_NAMES[STRATEGIES] = {"consolidated", "balanced", "distributed"};
 static const char *const POLICY_NAMES[POLICIES] = {"contiguous", "spread", "preferIds"};
 static const char *const LOCALITY_NAMES[LOCALITIES] = {"any", "same-node", "same-socket", "nvlink"};
 static const char *const RECOVERY_NAMES[RECOVERIES] = {"Replace", "MoveGang", "Wait"};
-static const char *const VERB_NAMES[VERBS] = {"plan", "recover", "defrag"};
+static const char *const VERB_NAMES[VERBS] = {"plan", "recover", "defrag", "preempt"};
 
 struct model { /* its first eight GPUs: no node here has more */
 	char name[NAME_SIZE];
@@ -116,6 +116,8 @@ struct job {
 	bool latency_sensitive;
 	enum recovery recovery;
 	bool recovery_given;
+	int priority;
+	bool budgeted;
 	struct claim claim;
 };
 
@@ -130,8 +132,14 @@ struct instance {
 	struct job entries[ENTRIES_MAX];
 	int failure_count; /* recover */
 	struct failure failures[FAILURES_MAX];
-	int defrag_for; /* defrag: the entry that is to fit */
+	int defrag_for; /* defrag, preempt: the entry that is to fit */
 };
+
+/* All jobs run but one, which is asked about. */
+static bool skips_one(enum verb verb)
+{
+	return verb == VERB_DEFRAG || verb == VERB_PREEMPT;
+}
 
 /* The default claim: what a job without one asks for. */
 static const struct claim CLAIM_NONE = {.mode = MODE_PREFERRED, .prefer_node = -1};

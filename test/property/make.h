@@ -538,6 +538,58 @@ static void make_defrag(struct chance *chance, struct instance *instance)
 		job->sizes[rank] = size;
 }
 
+enum { PREEMPT_NODES = 8, PREEMPT_RUNNING = 6, PREEMPT_MEMBERS = 4 };
+
+/* Gangs of all priorities and sizes until little is left, some that may shrink, some with a budget; then one that wants more
+ * than there is. */
+static void make_preempt(struct chance *chance, struct instance *instance)
+{
+	struct fabric *fabric = &instance->fabric;
+	int priorities = 1 + chance_below(chance, 3), whole_percent = 25 * chance_below(chance, 5),
+	    budgeted = 8 * chance_below(chance, 5);
+	bool speeds_matter;
+
+	fabric->default_gpus = 1 + chance_below(chance, 4);
+	for (int n = 0; n < fabric->node_count; n++) {
+		struct node *node = &fabric->nodes[n];
+		node->gpus = chance_percent(chance, 90) ? fabric->default_gpus : 1 + chance_below(chance, 4);
+		if (chance_percent(chance, 6))
+			node->used_mask = (unsigned)chance_below(chance, 1 << node->gpus);
+		if (chance_percent(chance, 4))
+			node->unhealthy_mask = (unsigned)chance_below(chance, 1 << node->gpus);
+		node->cordoned = chance_percent(chance, 4);
+	}
+	settle_models(fabric);
+	speeds_matter = make_speeds(chance, fabric);
+	make_labels(chance, fabric);
+	for (int j = 0; j < PREEMPT_RUNNING + 1; j++) {
+		struct job *job = job_add(instance);
+		bool asks = j == PREEMPT_RUNNING;
+		int size = chance_percent(chance, whole_percent) ? fabric->default_gpus
+								 : 1 + chance_below(chance, fabric->default_gpus);
+		make_wishes(chance, fabric, speeds_matter && asks, job);
+		job->latency_sensitive = asks && chance_percent(chance, 10);
+		job->members = 1 + chance_below(chance, PREEMPT_MEMBERS);
+		for (int rank = 0; rank < job->members; rank++)
+			job->sizes[rank] = size;
+		if (chance_percent(chance, asks ? 12 : 8)) {
+			job->sizes[0] = 1 + chance_below(chance, fabric->default_gpus);
+			job->sizes_as_list = true;
+		}
+		if (!asks && chance_percent(chance, 70)) { /* anywhere: else many of them would not run */
+			job->mode = MODE_IGNORE;
+			job->mode_given = true;
+		}
+		if (job->members > 1 && chance_percent(chance, asks ? 5 : 40))
+			job->min_member = 1 + chance_below(chance, job->members);
+		job->priority = asks ? priorities + chance_below(chance, 2) : chance_below(chance, priorities + 1);
+		job->budgeted = !asks && chance_percent(chance, budgeted);
+		if (chance_percent(chance, 12))
+			make_claim(chance, fabric, sizes_equal(job, job->members), &job->claim);
+		instance->defrag_for = instance->entry_count - 1;
+	}
+}
+
 /* Leaves alike, gangs of whole or half nodes: one that lost a node finds another place, alone or as a whole. */
 static void make_calm(struct chance *chance, struct instance *instance)
 {
@@ -587,6 +639,7 @@ static void instance_make(uint64_t seed, uint64_t index, enum verb verb, struct 
 		return;
 	}
 	int nodes_max = verb == VERB_DEFRAG           ? DEFRAG_NODES
+			: verb == VERB_PREEMPT        ? PREEMPT_NODES
 			: verb == VERB_RECOVER        ? 10
 			: chance_percent(&chance, 10) ? NODES_MAX
 						      : 12;
@@ -594,6 +647,10 @@ static void instance_make(uint64_t seed, uint64_t index, enum verb verb, struct 
 	make_names(&chance, &instance->fabric);
 	if (verb == VERB_DEFRAG) {
 		make_defrag(&chance, instance);
+		return;
+	}
+	if (verb == VERB_PREEMPT) {
+		make_preempt(&chance, instance);
 		return;
 	}
 	make_gpus(&chance, &instance->fabric);

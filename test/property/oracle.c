@@ -9,9 +9,10 @@
  *   rules.h     what a gang must meet (3.3)           plan.h     the best placement (3.4)
  *   answer.h    what is wrong with an answer          greedy.h   a plain scheduler, for comparison
  *   check.h     an instance from first to last job    moves.h    recover and defrag
+ *   victims.h   preempt
  *   selftest.h  right answers pass, wrong ones are caught
  *
- * oracle --sim PATH --count N [--verb plan|recover|defrag] [--seed S] [--from K]     instances K to K + N - 1 of seed S
+ * oracle --sim PATH --count N [--verb plan|recover|defrag|preempt] [--seed S] [--from K]     instances K to K + N - 1 of seed S
  * oracle --self-test [--seed S]
  */
 #include <errno.h>
@@ -109,7 +110,7 @@ struct question { /* the texts that the simulator gets, and how it is asked */
 	enum verb verb;
 	char *fabric, *jobs;
 	char fail[FAIL_TEXT];   /* recover */
-	char target[NAME_SIZE]; /* defrag */
+	char target[NAME_SIZE]; /* defrag, preempt */
 };
 
 static void question_close(struct question *question)
@@ -138,7 +139,7 @@ static struct question question_of(const struct instance *instance, enum verb ve
 
 static const char *verb_option(enum verb verb)
 {
-	return verb == VERB_RECOVER ? "--fail" : verb == VERB_DEFRAG ? "--for" : NULL;
+	return verb == VERB_RECOVER ? "--fail" : verb == VERB_PLAN ? NULL : "--for";
 }
 
 static const char *verb_value(const struct question *question)
@@ -210,6 +211,7 @@ static bool sim_repeats(const char *sim, const struct files *files, const struct
 struct totals {
 	struct stats plans;
 	struct move_stats moves;
+	struct victim_stats victims;
 	int passed, failed;
 };
 
@@ -254,6 +256,8 @@ static bool ask(const struct options *options, const struct files *files, int64_
 		right = check_plans(instance, course, root, &complaint);
 	else if (root && verb == VERB_RECOVER)
 		right = check_recover(instance, course, root, &totals->moves, &complaint);
+	else if (root && verb == VERB_PREEMPT)
+		right = check_preempt(instance, course, root, &totals->victims, &complaint);
 	else if (root)
 		right = check_defrag(instance, course, root, &totals->moves, &complaint);
 	if (right && index % REPEAT_EVERY == 0)
@@ -270,7 +274,7 @@ static bool ask(const struct options *options, const struct files *files, int64_
 	return right;
 }
 
-/* defrag plans all but one job, which `plan` cannot be told; so only recover's plans are checked first. */
+/* defrag and preempt plan all but one job, which `plan` cannot be told; so only recover's plans are checked first. */
 static void run_one(const struct options *options, const struct files *files, int64_t index, struct totals *totals)
 {
 	static struct course course; /* large */
@@ -278,8 +282,8 @@ static void run_one(const struct options *options, const struct files *files, in
 	bool right = true;
 
 	instance_make(options->seed, (uint64_t)index, options->verb, &instance);
-	course_run(&instance, options->verb == VERB_DEFRAG ? instance.defrag_for : -1, &course);
-	if (options->verb != VERB_DEFRAG) {
+	course_run(&instance, skips_one(options->verb) ? instance.defrag_for : -1, &course);
+	if (!skips_one(options->verb)) {
 		stats_add_course(&totals->plans, &instance, &course);
 		right = ask(options, files, index, &instance, VERB_PLAN, &course, totals);
 	}
@@ -329,7 +333,9 @@ static int run_all(const struct options *options)
 		fflush(stdout);
 	}
 	files_close(&files);
-	if (options->verb != VERB_DEFRAG)
+	if (options->verb == VERB_PREEMPT)
+		victim_stats_print(&totals.victims);
+	if (!skips_one(options->verb))
 		stats_print(&totals.plans);
 	move_stats_print(options->verb, &totals.moves);
 	if (stop_asked) { /* a proof that was cut short is none */
@@ -348,8 +354,9 @@ static int run_all(const struct options *options)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: oracle --sim PATH --count N [--verb plan|recover|defrag] [--seed S] [--from K]\n"
-			"       oracle --self-test [--seed S]\n");
+	fprintf(stderr,
+		"usage: oracle --sim PATH --count N [--verb plan|recover|defrag|preempt] [--seed S] [--from K]\n"
+		"       oracle --self-test [--seed S]\n");
 	return 2;
 }
 

@@ -10,6 +10,7 @@
 
 #include "make.h"
 #include "moves.h"
+#include "victims.h"
 
 struct score { /* of the self-test */
 	int passed, failed, spoilt;
@@ -704,6 +705,35 @@ static bool random_moves_hold(uint64_t seed, uint64_t index, enum verb verb, str
 	return holds;
 }
 
+/* ---- random victims --------------------------------------------------------------------------------------------- */
+
+static bool random_victims_hold(uint64_t seed, uint64_t index, struct course *course, struct victim_stats *stats,
+				struct score *score)
+{
+	struct victim_stats ignored = {0};
+	struct instance instance;
+	struct complaint complaint = {""};
+
+	instance_make(seed, index, VERB_PREEMPT, &instance);
+	course_run(&instance, instance.defrag_for, course);
+	cJSON *root = preempt_by_brute_force(&instance, course);
+	bool holds = check_preempt(&instance, course, root, stats, &complaint);
+	for (int how = 0; holds && how < PREEMPT_SPOILINGS; how++) {
+		cJSON *copy = cJSON_Duplicate(root, true);
+		if (spoil_preempt(copy, how)) {
+			score->spoilt++;
+			holds = !check_preempt(&instance, course, copy, &ignored, &complaint);
+			if (!holds)
+				complain(&complaint, "spoilt way %d is accepted", how);
+		}
+		cJSON_Delete(copy);
+	}
+	if (!holds)
+		printf("FAILED preempt index %llu: %s\n", (unsigned long long)index, complaint.text);
+	cJSON_Delete(root);
+	return holds;
+}
+
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 enum { SELF_PLANS = 150, SELF_SPOILT = 75, SELF_MOVES = 150 };
@@ -754,6 +784,11 @@ static int self_test(uint64_t seed)
 		printf("%s\n", VERB_NAMES[verb]);
 		move_stats_print((enum verb)verb, &stats);
 	}
+	static struct victim_stats victim_stats;
+	for (uint64_t i = 0; i < SELF_MOVES; i++)
+		score_add(&score, random_victims_hold(seed, i, &course, &victim_stats, &score));
+	printf("preempt\n");
+	victim_stats_print(&victim_stats);
 	printf("  %d spoilt answers tried\n%d passed, %d failed\n", score.spoilt, score.passed, score.failed);
 	return score.failed > 0;
 }

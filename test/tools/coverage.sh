@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 out=$PWD/build/cov
 percent_min=95
 oracle_count=300
-oracle_verbs=(plan recover defrag)
+oracle_verbs=(plan recover defrag preempt)
 libs=(-lcjson -lyaml -lhwloc -lgcov) # gcov after the objects that count
 
 # Every program is linked with the same objects, so that all runs count into the same files.

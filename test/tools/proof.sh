@@ -53,6 +53,7 @@ prove_engine() {
 	done
 	for chunk in $(seq 0 9); do
 		piece "recover-$chunk" $oracle --sim $sim --verb recover --count 1000 --seed $((seed + chunk))
+		piece "preempt-$chunk" $oracle --sim $sim --verb preempt --count 1000 --seed $((seed + chunk))
 		piece "defrag-$chunk" $oracle --sim $sim --verb defrag --count 1000 --seed $((seed + chunk))
 	done
 	for chunk in $(seq 0 39); do
@@ -156,6 +157,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 |---|---|---|
 | plans against the brute-force oracle | 30,000 random instances, $greedy of them defeat a greedy first-fit | $(sum oracle-) |
 | recovery moves and their lower bound against brute force | 10,000 random instances | $(sum recover-) |
+| victims, their cost and domain against brute force | 10,000 random instances | $(sum preempt-) |
 | defragmentation moves against brute force | 10,000 random instances | $(sum defrag-) |
 | random ABI calls against a simple model, \`check\` after each | 1,000,000 | $(awk '/^[0-9]+ Tests/{print $1-$3 " passed, " $3 " failed"}' $state/engine/model.done) |
 | the slowest of random calls of every kind, clusters of 100 to 100,000 nodes of all shapes, against spec 9 | 1,000,000 | $(sum slowest-) |
