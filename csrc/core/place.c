@@ -317,7 +317,7 @@ static uint32_t decide(struct place_work *work)
 	enum mode mode = work->ask->mode;
 
 	if (!(mixed ? place_mixed_rule(work) : place_rule(work)))
-		return FROND_NEVER;
+		return answer->cut ? FROND_UNDECIDED : FROND_NEVER;
 	if (work->fabric->leaf_count == 0) {
 		mode = MODE_IGNORE;
 		answer->plan.flags |= FROND_PLAN_NO_TOPOLOGY;
@@ -352,7 +352,7 @@ static uint32_t decide(struct place_work *work)
 	else
 		place_nearest(work);
 	place_blockers(work);
-	return FROND_WAITS;
+	return mixed && (answer->cut || work->budget.spent) ? FROND_UNDECIDED : FROND_WAITS;
 }
 
 void place_begin(struct place_work *work, const struct ask *ask, struct answer *answer)
@@ -360,7 +360,7 @@ void place_begin(struct place_work *work, const struct ask *ask, struct answer *
 	begin(work, ask, answer);
 	answer->plan.outcome = work->gang.total == 0 ? FROND_PLACED : decide(work);
 	answer->candidates = work->candidates.seen;
-	if (work->budget.spent) {
+	if (work->budget.spent || answer->cut) {
 		answer->cut = true;
 		answer->plan.flags |= FROND_PLAN_BOUNDED;
 	}

@@ -1,72 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_mixed.c - members of several sizes: first-fit decreasing by size, then rank (spec 3.4). A candidate is a span,
- * that is a run of leaves, a run of spines, or everything, in which that works; candidates are compared by the placement
- * that it gives, from step 3 on.
+ * place_mixed.c - members of several sizes (spec 3.3, 3.4). A candidate is a span, that is a node, an NVLink domain, a run
+ * of leaves, a chain of spines, or everything, with one placement of the gang in it; candidates are compared from step 3 on.
+ *
+ * Phases, by capacity and today alike:
+ *   1. first-fit decreasing by size, then rank, in every span that the bounds of place_pack.c do not rule out
+ *   2. what it found is no worse than the bounds allow: done
+ *   3. else the exact search of place_pack.c says what steps 1 to 3 can attain, and where. What it cannot say within the
+ *      budget is flagged (answer->cut): it is never told as "never fits", nor as "waits".
+ *
+ * A span that goes on behind the last node of its first fit gives the same placement: one span is tried for each leaf,
+ * and for each spine, that it may begin with.
  */
 #include "core/place_work.h"
 
+#define FIT_STEPS      10u /* that first fit costs for every member, */
+#define CONSIDER_STEPS 40u /* and the comparison of a candidate */
+
 struct shape { /* of a placement, pinned members included */
 	struct extent use;
-	bool chained; /* its spines are adjacent, one run of leaves in each */
-	bool slow;    /* it crosses a link that is under the floor */
+	uint32_t lo, hi; /* items, from the first one in use */
+	bool chained;    /* its spines are adjacent, one run of leaves in each */
+	bool slow;       /* it crosses a link that is under the floor */
 };
 
 struct trial { /* the best placement so far; its positions are in work->candidates.picks */
 	bool found;
 	struct shape shape;
 	struct gain gain;
+	uint32_t first; /* lowest position */
 };
 
 /* ---- first fit ------------------------------------------------------------------------------------------------------ */
 
-static bool counts(const struct place_work *work, uint32_t i, bool today)
+static bool counts(const struct place_work *work, uint32_t i)
 {
-	const struct frond_member *member = &work->ask->members[i];
-	return member->gpus > 0 && !(today && member->pinned_slot != FROND_NONE);
+	return pack_counts(work, i, work->pack.today);
 }
 
-/* GPUs that the gang could have of a node: by capacity, or today. */
-static uint32_t node_gpus(const struct place_work *work, uint32_t position, bool today)
+static bool capped(const struct place_work *work)
 {
-	const struct ask *ask = work->ask;
-	uint32_t slot = work->fabric->order[position];
-	const struct node *node = &work->nodes[slot];
-	if (!node_fast(node, ask->bandwidth_gbps) || place_room(work, position, false) == 0)
-		return 0;
-	if (!today)
-		return node->gpus;
-	if (!node_open(node) || position < work->scope.from || position >= work->scope.end ||
-	    !place_in_domain(work, position) || (ask->only_slot != FROND_NONE && ask->only_slot != slot) ||
-	    place_room(work, position, true) == 0)
-		return 0;
-	return node_free_count(node);
+	return work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0;
+}
+
+static bool spreads(const struct place_work *work)
+{
+	return work->ask->strategy == STRATEGY_DISTRIBUTED;
 }
 
 /* GPUs for a member of this size beside those in taken[]; 0: none. Which ones matters only when some sets are not
  * allowed; otherwise counting them is enough. */
-static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t size, bool today)
+static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t size)
 {
 	uint32_t slot = work->fabric->order[at], taken = work->taken[at];
 	const struct node *node = &work->nodes[slot];
-	if (bits_count(taken) + size > node_gpus(work, at, today))
+	bool today = work->pack.today;
+	if (bits_count(taken) + size > pack_gpus(work, at, today))
 		return 0;
-	if (today)
-		return place_gpus(work, at, size);
-	return work->scope.constrained ? place_choose(work, slot, bits_first(node->gpus) & ~taken, taken, size)
-				       : bits_lowest(bits_first(node->gpus) & ~taken, size);
+	uint32_t free = (today ? node_free_mask(node) : bits_first(node->gpus)) & ~taken;
+	if (!work->scope.constrained)
+		return bits_lowest(free, size);
+	return place_choose(work, slot, free, (today ? node->held : 0u) | taken, size);
 }
 
-static void forget(struct place_work *work, uint32_t lo, uint32_t hi)
+/* Takes every member away again. */
+static void forget(struct place_work *work)
 {
-	if (lo < hi)
-		for (uint32_t position = item_start(work, lo); position < item_end(work, hi - 1); position++)
-			work->take[position] = work->taken[position] = 0;
+	for (uint32_t i = 0; i < work->ask->count; i++) {
+		uint32_t at = work->member_pos[i];
+		if (at == FROND_NONE)
+			continue;
+		work->take[at] = work->taken[at] = 0;
+		work->member_pos[i] = FROND_NONE;
+	}
 }
 
 /* What the pinned members take of the caps of their leaves: GPUs << 32 | nodes, in sum. */
-static void count_pinned(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
+static void count_pinned(struct place_work *work, uint32_t lo, uint32_t hi)
 {
+	bool today = work->pack.today;
 	for (uint32_t item = lo; item < hi; item++) {
 		work->scratch.sum[item] = 0;
 		for (uint32_t at = item_start(work, item); today && at < item_end(work, item); at++)
@@ -82,23 +94,27 @@ static void count_pinned(struct place_work *work, uint32_t lo, uint32_t hi, bool
 	}
 }
 
-static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item, bool today)
+static bool is_fresh(const struct place_work *work, uint32_t at)
 {
-	const struct ask *ask = work->ask;
-	uint32_t pinned = today ? work->pin[at] : 0;
-	if (work->take[at] + pinned >= work->scope.per_node || work->take[at] >= place_room(work, at, today))
+	return work->take[at] == 0 && !(work->pack.today && work->pin[at] > 0);
+}
+
+static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item)
+{
+	if (work->take[at] >= pack_members(work, at, work->pack.today))
 		return false;
-	bool fresh = work->take[at] == 0 && pinned == 0;
-	return !(fresh && item < work->fabric->leaf_count && ask->max_nodes_per_leaf > 0 &&
-		 (uint32_t)work->scratch.sum[item] >= ask->max_nodes_per_leaf);
+	return !(is_fresh(work, at) && item < work->fabric->leaf_count && work->ask->max_nodes_per_leaf > 0 &&
+		 (uint32_t)work->scratch.sum[item] >= work->ask->max_nodes_per_leaf);
 }
 
 /* Puts a member of this size on the first node of [lo, hi) that takes it; FROND_NONE: none does. *from: no node before it
  * does, as the last member of this size has found: what is taken only grows. */
-static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t size, bool today, uint32_t *from)
+static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t size, uint32_t *from,
+			  uint64_t *steps)
 {
 	uint32_t most = work->ask->max_gpus_per_leaf;
 	for (uint32_t item = *from == FROND_NONE ? lo : item_of(work, *from); item < hi; item++) {
+		++*steps;
 		if (hi - lo > 1 && item_slow(work, item))
 			continue; /* a gang over several leaves may not cross a slow link */
 		if (item < work->fabric->leaf_count && most > 0 && (work->scratch.sum[item] >> 32) + size > most)
@@ -107,11 +123,12 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 		if (*from != FROND_NONE && *from > at)
 			at = *from;
 		for (; at < item_end(work, item); at++) {
-			uint32_t set = node_takes(work, at, item, today) ? try_gpus(work, at, size, today) : 0;
+			++*steps;
+			uint32_t set = node_takes(work, at, item) ? try_gpus(work, at, size) : 0;
 			if (set == 0)
 				continue;
-			bool fresh = work->take[at] == 0 && !(today && work->pin[at] > 0);
-			work->scratch.sum[item] += ((uint64_t)size << 32) + fresh;
+			if (capped(work))
+				work->scratch.sum[item] += ((uint64_t)size << 32) + is_fresh(work, at);
 			work->taken[at] = (uint16_t)(work->taken[at] | set);
 			work->take[at]++;
 			*from = at;
@@ -121,46 +138,86 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 	return FROND_NONE;
 }
 
-/* A member that no node can have: a pod that was bound by count may say any number. */
-static bool too_large(const struct place_work *work, bool today)
+/* First-fit decreasing on items [lo, hi). On success member_pos and take[] are set; of equal sizes lower ranks are on
+ * lower nodes (spec 3.4), as first fit leaves them. */
+static bool fits(struct place_work *work, uint32_t lo, uint32_t hi)
 {
-	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i, today) && work->ask->members[i].gpus > FROND_GPUS_MAX)
-			return true;
-	return false;
+	const struct pack *pack = &work->pack;
+	uint64_t steps = (uint64_t)(pack->kinds + FIT_STEPS) * work->ask->count;
+	bool fit = !pack->oversized;
+	if (capped(work))
+		count_pinned(work, lo, hi);
+	for (uint32_t kind = 0; kind < pack->kinds && fit; kind++) {
+		uint32_t from = FROND_NONE;
+		for (uint32_t i = 0; i < work->ask->count && fit; i++) {
+			if (work->ask->members[i].gpus != pack->size[kind] || !counts(work, i))
+				continue;
+			work->member_pos[i] = put_first(work, lo, hi, pack->size[kind], &from, &steps);
+			fit = work->member_pos[i] != FROND_NONE;
+		}
+	}
+	budget_take(&work->budget, steps);
+	if (!fit)
+		forget(work);
+	return fit;
 }
 
-/* Tries the gang on items [lo, hi): by capacity (all members, empty nodes) or today (missing ones, beside the pinned).
- * No node takes more than per_node members. On success member_pos and take[] are set; of equal sizes lower ranks are on
- * lower nodes (spec 3.4), as first fit leaves them. */
-static bool fits(struct place_work *work, uint32_t lo, uint32_t hi, bool today)
+/* All members on one node, which choose in rank order. */
+static bool node_fits(const struct place_work *work, uint32_t at)
 {
-	const struct ask *ask = work->ask;
-	forget(work, lo, hi);
-	count_pinned(work, lo, hi, today);
-	if (too_large(work, today))
+	const struct pack *pack = &work->pack;
+	uint32_t slot = work->fabric->order[at], item = item_of(work, at);
+	const struct node *node = &work->nodes[slot];
+	uint32_t most = item < work->fabric->leaf_count ? work->ask->max_gpus_per_leaf : 0;
+	if (pack->gpus > pack_gpus(work, at, pack->today) || pack->members > pack_members(work, at, pack->today) ||
+	    (most > 0 && work->answer->gpus > most))
 		return false;
-	for (uint32_t size = FROND_GPUS_MAX; size > 0; size--) {
-		uint32_t from = FROND_NONE;
-		for (uint32_t i = 0; i < ask->count; i++) {
-			if (ask->members[i].gpus != size || !counts(work, i, today))
-				continue;
-			work->member_pos[i] = put_first(work, lo, hi, size, today, &from);
-			if (work->member_pos[i] == FROND_NONE)
-				return false;
-		}
+	uint32_t free = pack->today ? node_free_mask(node) : bits_first(node->gpus);
+	uint32_t held = pack->today ? node->held : 0;
+	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {
+		if (!counts(work, i))
+			continue;
+		uint32_t set = place_choose(work, slot, free, held, work->ask->members[i].gpus);
+		if (set == 0)
+			return false;
+		free &= ~set;
+		held |= set;
 	}
 	return true;
 }
 
+static void put_on_node(struct place_work *work, uint32_t at)
+{
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		if (counts(work, i)) {
+			work->member_pos[i] = at;
+			work->take[at]++;
+		}
+}
+
 /* ---- what it comes to -------------------------------------------------------------------------------------------------- */
 
-/* Of the members that fits() has put on items [lo, hi), and of the pinned ones there when today. */
-static struct shape shape_of(const struct place_work *work, uint32_t lo, uint32_t hi, bool today)
+static void widen(const struct place_work *work, uint32_t position, struct shape *shape)
 {
-	struct shape shape = {.chained = true};
+	uint32_t item = item_of(work, position);
+	shape->lo = min_u32(shape->lo, item);
+	shape->hi = max_u32(shape->hi, item + 1);
+}
+
+/* Of the members that have been put somewhere, and of the pinned ones when today. */
+static struct shape shape_of(const struct place_work *work)
+{
+	struct shape shape = {.lo = work->items, .chained = true};
 	uint32_t last = FROND_NONE, slow = 0;
-	for (uint32_t item = lo; item < hi; item++) {
+	bool today = work->pack.today;
+	for (uint32_t i = 0; i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (work->member_pos[i] != FROND_NONE)
+			widen(work, work->member_pos[i], &shape);
+		else if (today && member->gpus > 0 && member->pinned_slot != FROND_NONE)
+			widen(work, work->fabric->position[member->pinned_slot], &shape);
+	}
+	for (uint32_t item = shape.lo; item < shape.hi; item++) {
 		uint32_t members = 0;
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
 			uint32_t here = work->take[at] + (today ? work->pin[at] : 0u);
@@ -207,10 +264,10 @@ static bool choose_gpus(struct place_work *work, struct gain *gain)
 {
 	bool chosen = true;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i, true))
+		if (counts(work, i))
 			work->taken[work->member_pos[i]] = 0;
 	for (uint32_t i = 0; i < work->ask->count && chosen; i++) {
-		if (!counts(work, i, true))
+		if (!counts(work, i))
 			continue;
 		uint32_t at = work->member_pos[i], set = place_gpus(work, at, work->ask->members[i].gpus);
 		work->taken[at] = (uint16_t)(work->taken[at] | set);
@@ -221,9 +278,9 @@ static bool choose_gpus(struct place_work *work, struct gain *gain)
 }
 
 /* Steps 5 and 6, after choose_gpus(). */
-static void add_leaves(struct place_work *work, uint32_t lo, uint32_t hi, struct gain *gain)
+static void add_leaves(struct place_work *work, const struct shape *shape, struct gain *gain)
 {
-	for (uint32_t item = lo; item < hi; item++) {
+	for (uint32_t item = shape->lo; item < shape->hi; item++) {
 		uint32_t members = 0, gpus = 0;
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
 			uint32_t here = bits_count(work->taken[at]);
@@ -241,7 +298,7 @@ static int compare_positions(struct place_work *work)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i, true)) {
+		if (counts(work, i)) {
 			work->member_list[count] = work->member_pos[i];
 			work->scratch.cells[count++] = work->candidates.picks[i].item;
 		}
@@ -259,27 +316,39 @@ static int compare_positions(struct place_work *work)
 			j++;
 	}
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i, true) && work->member_pos[i] != work->candidates.picks[i].item)
+		if (counts(work, i) && work->member_pos[i] != work->candidates.picks[i].item)
 			return work->member_pos[i] < work->candidates.picks[i].item ? -1 : 1;
 	return 0;
 }
 
-/* Compares the placement that fits() found on [lo, hi) with the best and keeps the better one. */
-static void consider(struct place_work *work, uint32_t lo, uint32_t hi, struct trial *best)
+/* Compares the placement in hand with the best and keeps the better one. */
+static void consider(struct place_work *work, struct trial *best)
 {
-	struct trial trial = {.found = true, .shape = shape_of(work, lo, hi, true), .gain = GAIN_NONE};
-	if (trial.shape.slow || !meets(work, &trial.shape) || !choose_gpus(work, &trial.gain))
+	struct trial trial = {.found = true, .shape = shape_of(work), .gain = GAIN_NONE};
+	if (trial.shape.slow || !meets(work, &trial.shape))
+		return;
+	int order = best->found ? place_compare_extents(work->ask, &trial.shape.use, &best->shape.use) : -1;
+	if (order <= 0 && !choose_gpus(work, &trial.gain))
 		return;
 	if (work->candidates.seen == FROND_CANDIDATES) {
 		work->candidates.stop = true;
 		return;
 	}
 	work->candidates.seen++;
-	add_leaves(work, lo, hi, &trial.gain);
-	int order = best->found ? place_compare_extents(work->ask, &trial.shape.use, &best->shape.use) : -1;
+	work->candidates.last = trial.shape.hi - trial.shape.lo;
+	if (order > 0)
+		return;
+	add_leaves(work, &trial.shape, &trial.gain);
+	budget_take(&work->budget,
+		    CONSIDER_STEPS * work->ask->count + item_end(work, trial.shape.hi - 1) - item_start(work, trial.shape.lo));
 	if (order == 0)
 		order = place_compare(work, &trial.gain, &best->gain);
-	if (order == 0)
+	trial.first = FROND_NONE;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		trial.first = min_u32(trial.first, work->member_pos[i]);
+	if (order == 0 && trial.first != best->first)
+		order = trial.first < best->first ? -1 : 1;
+	else if (order == 0)
 		order = compare_positions(work);
 	if (order >= 0)
 		return;
@@ -288,7 +357,7 @@ static void consider(struct place_work *work, uint32_t lo, uint32_t hi, struct t
 		work->candidates.picks[i].item = work->member_pos[i];
 }
 
-/* ---- spans --------------------------------------------------------------------------------------------------------------- */
+/* ---- spans, by first fit ----------------------------------------------------------------------------------------- */
 
 static bool all_pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
@@ -298,112 +367,149 @@ static bool all_pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
 	return pinned == work->gang.pins;
 }
 
-/* GPUs that the items before each one have, in the list: a span with fewer than the gang wants is not worth a try. */
-static void sum_gpus(struct place_work *work, bool today)
-{
-	work->scratch.list[0] = 0;
-	for (uint32_t item = 0; item < work->items; item++) {
-		uint32_t gpus = 0;
-		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++)
-			gpus += node_gpus(work, at, today);
-		work->scratch.list[item + 1] = work->scratch.list[item] + gpus;
-	}
-	work->gang.want = 0;
-	for (uint32_t i = 0; i < work->ask->count; i++)
-		work->gang.want += counts(work, i, today) ? work->ask->members[i].gpus : 0;
-}
-
-static bool worth(const struct place_work *work, uint32_t lo, uint32_t hi)
-{
-	return work->scratch.list[hi] - work->scratch.list[lo] >= work->gang.want;
-}
-
-/* A span today, with the fewest members on the fullest node that work for `distributed`. */
+/* A span today. */
 static void try_span(struct place_work *work, uint32_t lo, uint32_t hi, struct trial *best)
 {
-	if (work->candidates.stop || !all_pins_in(work, lo, hi) || !worth(work, lo, hi))
+	if (work->candidates.stop || work->budget.spent || !pack_may(work, lo, hi) || !all_pins_in(work, lo, hi) ||
+	    !fits(work, lo, hi))
 		return;
-	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
-	for (work->scope.per_node = spreads ? 1 : FROND_GPUS_MAX; work->scope.per_node <= FROND_GPUS_MAX;
-	     work->scope.per_node++)
-		if (fits(work, lo, hi, true)) {
-			uint32_t before = work->candidates.seen;
-			consider(work, lo, hi, best);
-			if (work->candidates.seen > before || !spreads || work->candidates.stop)
-				break;
-		}
-	forget(work, lo, hi);
+	consider(work, best);
+	forget(work);
 }
 
-static bool is_chain(const struct place_work *work, uint32_t first, uint32_t last)
-{
-	for (uint32_t spine = first + 1; spine <= last; spine++)
-		if (!spine_adjacent(work->fabric, spine))
-			return false;
-	return true;
-}
+struct plain { /* wholly free leaves of one kind in a row: of the runs that are alike the first one wins by position */
+	uint32_t end;    /* first leaf behind the row */
+	uint32_t first;  /* a leaf of the run that was a candidate; FROND_NONE: there is none */
+	uint32_t length; /* of that run */
+};
 
-/* Runs of up to `leaves` leaves, then of 2 to `spines` spines, inside [work->scope.lo, work->scope.hi). */
-static void try_runs(struct place_work *work, uint32_t leaves, uint32_t spines, bool chained, struct trial *best)
+/* All its nodes are open, free and alike. */
+static bool is_plain(const struct place_work *work, uint32_t leaf)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t to = min_u32(work->scope.hi, fabric->leaf_count);
-	for (uint32_t lo = work->scope.lo; lo < to; lo++)
-		for (uint32_t hi = lo + 1;
-		     hi <= to && hi - lo <= leaves && item_spine(work, lo) == item_spine(work, hi - 1); hi++)
-			try_span(work, lo, hi, best);
-	for (uint32_t first = 0; first < fabric->spine_count; first++)
-		for (uint32_t last = first + 1; last < fabric->spine_count && last - first < spines; last++) {
-			uint32_t lo = max_u32(fabric->spine_start[first], work->scope.lo);
-			uint32_t hi = min_u32(fabric->spine_start[last + 1], work->scope.hi);
-			if (lo < hi && (!chained || is_chain(work, first, last)))
-				try_span(work, lo, hi, best);
+	uint32_t kind = fabric->leaf_kind[leaf], nodes = leaf_nodes(fabric, leaf);
+	return kind != FROND_NONE && fabric->leaf[leaf].odd == 0 && fabric->leaf[leaf].used == 0 &&
+	       fabric->leaf[leaf].at_least[kind & UINT8_MAX] == nodes;
+}
+
+static bool are_like(const struct fabric *fabric, uint32_t a, uint32_t b)
+{
+	return fabric->leaf_kind[a] == fabric->leaf_kind[b] && leaf_nodes(fabric, a) == leaf_nodes(fabric, b) &&
+	       fabric->leaf_uplink[a] == fabric->leaf_uplink[b] && fabric->leaf_slowest[a] == fabric->leaf_slowest[b];
+}
+
+/* A run from here is like one that was a candidate before. */
+static bool plain_seen(const struct place_work *work, uint32_t from, uint32_t hi, struct plain *plain)
+{
+	if (!work->scope.alike || work->scope.preferred != FROND_NONE || !is_plain(work, from)) {
+		plain->end = from;
+		return false;
+	}
+	if (plain->end <= from)
+		plain->end = from + 1;
+	while (plain->end < hi && is_plain(work, plain->end) && are_like(work->fabric, plain->end, from))
+		plain->end++;
+	return plain->first != FROND_NONE && are_like(work->fabric, plain->first, from) &&
+	       plain->end - from >= plain->length;
+}
+
+/* Runs of up to `leaves` leaves inside the scope, from every leaf on. Untouched spines of one shape have one answer. */
+static void try_runs(struct place_work *work, uint32_t leaves, struct trial *best)
+{
+	const struct fabric *fabric = work->fabric;
+	struct plain plain = {.first = FROND_NONE};
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		uint32_t start = fabric->spine_start[spine], end = fabric->spine_start[spine + 1];
+		uint32_t lo = max_u32(start, work->scope.lo), hi = min_u32(end, work->scope.hi);
+		bool whole = lo == start && hi == end && work->scope.preferred == FROND_NONE;
+		uint32_t before = work->candidates.seen;
+		if (lo >= hi || !pack_may(work, lo, hi) || (whole && place_alike_seen(work, spine, true)))
+			continue;
+		for (uint32_t from = lo; from < hi; from++) {
+			uint32_t most = leaves; /* runs that need more than the best are worse */
+			if (best->found && leaves != UINT32_MAX && !spreads(work))
+				most = min_u32(most, best->shape.use.leaves);
+			uint32_t to = item_slow(work, from) ? from + 1 : hi - from > most ? from + most : hi;
+			uint32_t seen = work->candidates.seen;
+			if (!pack_may(work, from, to) || plain_seen(work, from, hi, &plain))
+				continue;
+			try_span(work, from, to, best);
+			if (work->candidates.seen > seen && plain.end - from >= work->candidates.last) {
+				plain.first = from;
+				plain.length = work->candidates.last;
+			}
 		}
+		if (whole)
+			place_alike_remember(work, spine, work->candidates.seen - before);
+	}
+}
+
+/* Chains of two to `spines` spines; not chained: whatever lies between them. */
+static void try_chains(struct place_work *work, uint32_t spines, bool chained, struct trial *best)
+{
+	const struct fabric *fabric = work->fabric;
+	for (uint32_t first = 0, last = 0; first < fabric->spine_count && spines > 1; first++) {
+		last = max_u32(first, last);
+		while (last + 1 < fabric->spine_count && last + 1 - first < spines &&
+		       (!chained || spine_adjacent(fabric, last + 1)))
+			last++;
+		uint32_t lo = max_u32(fabric->spine_start[first], work->scope.lo);
+		uint32_t hi = min_u32(fabric->spine_start[last + 1], work->scope.hi);
+		if (last > first && lo < hi)
+			try_span(work, lo, hi, best);
+	}
 }
 
 /* One node for all of them: each leaf offers the one with the best links, then the fewest GPUs, then the first. */
+static uint32_t offered_node(struct place_work *work, uint32_t item)
+{
+	struct gain best = GAIN_NONE;
+	uint32_t offer = FROND_NONE, free = 0;
+	const struct node *last = NULL;
+	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+		const struct node *node = &work->nodes[work->fabric->order[at]];
+		if (work->pin[at] != work->gang.pins || !node_fits(work, at))
+			continue;
+		if (last != NULL && work->scope.shaped && last->topology == node->topology &&
+		    last->gpus == node->gpus && last->held == node->held && last->unhealthy == node->unhealthy &&
+		    last->free == node->free)
+			continue; /* as good as the last one */
+		last = node;
+		struct gain gain = GAIN_NONE;
+		put_on_node(work, at);
+		bool chosen = choose_gpus(work, &gain);
+		forget(work);
+		uint32_t gpus = node_free_count(node);
+		bool better = offer == FROND_NONE || gain.worst > best.worst ||
+			      (gain.worst == best.worst && gain.links > best.links) ||
+			      (gain.worst == best.worst && gain.links == best.links && gpus < free);
+		if (!chosen || !better)
+			continue;
+		offer = at;
+		free = gpus;
+		best = gain;
+	}
+	return offer;
+}
+
 static void try_nodes(struct place_work *work, struct trial *best)
 {
-	uint32_t from = work->scope.from, end = work->scope.end;
 	for (uint32_t item = work->scope.lo; item < work->scope.hi && !work->candidates.stop; item++) {
-		struct trial offer = {.found = false};
-		uint32_t node = FROND_NONE, free = 0;
-		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
-			uint32_t gpus = node_gpus(work, at, true);
-			work->scope.from = max_u32(from, at);
-			work->scope.end = min_u32(end, at + 1);
-			work->scope.per_node = FROND_GPUS_MAX;
-			struct gain gain = GAIN_NONE;
-			bool works = (gpus > 0 || work->gang.missing == 0) && work->pin[at] == work->gang.pins &&
-				     fits(work, item, item + 1, true) && choose_gpus(work, &gain);
-			bool better =
-				works &&
-				(node == FROND_NONE || gain.worst > offer.gain.worst ||
-				 (gain.worst == offer.gain.worst && gain.links > offer.gain.links) ||
-				 (gain.worst == offer.gain.worst && gain.links == offer.gain.links && gpus < free));
-			if (better) {
-				node = at;
-				free = gpus;
-				offer.gain = gain;
-			}
-			forget(work, item, item + 1);
-			work->scope.from = from;
-			work->scope.end = end;
-		}
-		if (node == FROND_NONE)
+		if (!pack_may(work, item, item + 1))
 			continue;
-		work->scope.from = node;
-		work->scope.end = node + 1;
-		bool fit = fits(work, item, item + 1, true);
-		assert(fit);
-		consider(work, item, item + 1, best);
-		forget(work, item, item + 1);
-		work->scope.from = from;
-		work->scope.end = end;
+		uint32_t at = offered_node(work, item);
+		if (at == FROND_NONE)
+			continue;
+		put_on_node(work, at);
+		consider(work, best);
+		forget(work);
 	}
 }
 
-static void try_domains(struct place_work *work, struct trial *best)
+typedef void domain_visit(struct place_work *work, uint32_t item, void *context);
+
+/* The NVLink domains of the scope that have all pinned members, one after the other as scope.domain. */
+static void each_domain(struct place_work *work, domain_visit *visit, void *context)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t next = 0; /* domains are numbered in order: a lower one has been seen */
@@ -412,12 +518,619 @@ static void try_domains(struct place_work *work, struct trial *best)
 			continue;
 		work->scope.domain = fabric->domain_of[at];
 		next = work->scope.domain + 1;
-		if (!place_pins_in_domain(work))
-			continue;
-		try_span(work, item_of(work, at), item_of(work, at) + 1, best);
+		if (!work->pack.today || place_pins_in_domain(work))
+			visit(work, item_of(work, at), context);
 	}
 	work->scope.domain = FROND_NONE;
 }
+
+static void try_domain(struct place_work *work, uint32_t item, void *best)
+{
+	try_span(work, item, item + 1, best);
+}
+
+static void try_spans(struct place_work *work, struct trial *best)
+{
+	const struct answer *answer = work->answer;
+	place_alike_forget(work);
+	switch (answer->plan.rule) {
+	case FROND_RULE_SINGLE_NODE:
+		try_nodes(work, best);
+		break;
+	case FROND_RULE_NVLINK_DOMAIN:
+		each_domain(work, try_domain, best);
+		break;
+	case FROND_RULE_ADJACENT_SPINES:
+		try_runs(work, UINT32_MAX, best);
+		try_chains(work, answer->need_spines, true, best);
+		break;
+	case FROND_RULE_NONE:
+		try_runs(work, UINT32_MAX, best);
+		try_chains(work, UINT32_MAX, false, best);
+		try_span(work, work->scope.lo, work->scope.hi, best);
+		break;
+	default:
+		try_runs(work, answer->need_leaves, best);
+		break;
+	}
+}
+
+/* ---- spans, exactly ------------------------------------------------------------------------------------------------ */
+
+struct exact { /* what is looked for, and what was found */
+	enum pack_goal goal;
+	uint64_t cost;      /* the lowest; PACK_NONE: no span holds the gang */
+	bool cut;           /* of some span it is not known */
+	struct trial *best; /* NULL: only the cost is of interest */
+	uint64_t most;      /* otherwise: placements that cost no more are candidates */
+};
+
+static bool over_rule(const struct place_work *work, uint64_t cost)
+{
+	const struct answer *answer = work->answer;
+	switch (answer->plan.rule) {
+	case FROND_RULE_ADJACENT_SPINES:
+		return cost / PACK_SPINE > answer->need_spines;
+	case FROND_RULE_NONE:
+	case FROND_RULE_NVLINK_DOMAIN:
+		return false;
+	default:
+		return cost % PACK_SPINE / PACK_LEAF > answer->need_leaves;
+	}
+}
+
+static void look(struct place_work *work, uint32_t lo, uint32_t hi, enum pack_form form, struct exact *exact)
+{
+	uint64_t cost;
+	if (lo >= hi || exact->cut || work->candidates.stop || !pack_may(work, lo, hi) ||
+	    (work->pack.today && !all_pins_in(work, lo, hi)))
+		return;
+	enum pack_answer answer = pack_search(work, lo, hi, form, exact->goal, exact->best != NULL, &cost);
+	exact->cut |= answer == PACK_CUT;
+	bool holds = answer == PACK_HOLDS && !(work->pack.today && over_rule(work, cost));
+	if (holds && cost < exact->cost)
+		exact->cost = cost;
+	if (exact->best != NULL && holds && cost <= exact->most)
+		consider(work, exact->best);
+	if (exact->best != NULL)
+		forget(work);
+}
+
+static void look_in_domain(struct place_work *work, uint32_t item, void *exact)
+{
+	look(work, item, item + 1, PACK_RUN, exact);
+}
+
+/* A gang that stays inside a leaf does not mind its slow link: such leaves are spans by themselves. */
+static void look_in_slow(struct place_work *work, struct exact *exact)
+{
+	for (uint32_t leaf = work->scope.lo; leaf < min_u32(work->scope.hi, work->fabric->leaf_count); leaf++)
+		if (item_slow(work, leaf))
+			look(work, leaf, leaf + 1, PACK_RUN, exact);
+}
+
+/* Runs of up to `length` leaves: each window of so many, or, to know only what they cost, all of a spine together. */
+static void look_in_runs(struct place_work *work, uint32_t length, bool each, struct exact *exact)
+{
+	const struct fabric *fabric = work->fabric;
+	struct plain plain = {.first = FROND_NONE};
+	for (uint32_t spine = 0; spine < fabric->spine_count && !exact->cut; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo), first = FROND_NONE, last = 0;
+		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->scope.hi);
+		uint32_t long_as = min_u32(length, hi - min_u32(lo, hi));
+		for (uint32_t from = lo; from + long_as <= hi && long_as > 0; from++) {
+			if (!pack_may(work, from, from + long_as) || plain_seen(work, from, hi, &plain))
+				continue;
+			if (plain.end - from >= long_as) {
+				plain.first = from;
+				plain.length = long_as;
+			}
+			if (each)
+				look(work, from, from + long_as, PACK_RUN, exact);
+			first = min_u32(first, from);
+			last = from + long_as;
+		}
+		if (!each && first != FROND_NONE)
+			look(work, first, last, PACK_RUN, exact);
+	}
+}
+
+static void look_in_spines(struct place_work *work, struct exact *exact)
+{
+	const struct fabric *fabric = work->fabric;
+	place_alike_forget(work);
+	for (uint32_t spine = 0; spine < fabric->spine_count && !exact->cut; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
+		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->scope.hi);
+		bool whole = lo == fabric->spine_start[spine] && hi == fabric->spine_start[spine + 1] &&
+			     work->scope.preferred == FROND_NONE;
+		if (whole && place_alike_seen(work, spine, false))
+			continue;
+		look(work, lo, hi, PACK_ANY, exact);
+		if (whole)
+			place_alike_remember(work, spine, 0);
+	}
+}
+
+/* The bounds allow some chain of as many spines as the rule does. */
+static bool chain_may(const struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t spines = min_u32(work->answer->need_spines, fabric->spine_count);
+	for (uint32_t first = 0; first + spines <= fabric->spine_count; first++) {
+		uint32_t lo = max_u32(fabric->spine_start[first], work->scope.lo);
+		uint32_t hi = min_u32(fabric->spine_start[first + spines], work->scope.hi);
+		if (lo < hi && pack_may(work, lo, hi))
+			return true;
+	}
+	return false;
+}
+
+/* Everywhere that the rule allows. Fewest spines come first: if one is enough, no more than one is looked at. */
+static void look_everywhere(struct place_work *work, struct exact *exact)
+{
+	uint32_t leaves = work->fabric->leaf_count, lo = work->scope.lo, hi = work->scope.hi;
+	uint32_t need = work->answer->need_leaves;
+	switch (work->answer->plan.rule) {
+	case FROND_RULE_NVLINK_DOMAIN:
+		each_domain(work, look_in_domain, exact);
+		return;
+	case FROND_RULE_ADJACENT_SPINES:
+		if (chain_may(work))
+			look(work, lo, min_u32(hi, leaves), PACK_CHAIN, exact);
+		break;
+	case FROND_RULE_NONE:
+		if (!spreads(work)) {
+			look_in_spines(work, exact);
+			for (uint32_t item = max_u32(lo, leaves); item < hi; item++)
+				look(work, item, item + 1, PACK_ANY, exact);
+			look_in_slow(work, exact);
+		}
+		if (exact->cost / PACK_SPINE > 1)
+			look(work, lo, hi, PACK_ANY, exact);
+		if (spreads(work))
+			look_in_slow(work, exact);
+		return;
+	default:
+		look_in_runs(work, need, exact->best != NULL || need == 1, exact);
+		break;
+	}
+	if (need != 1)
+		look_in_slow(work, exact);
+}
+
+/* The shortest window of leaves that the bounds allow: no run of fewer leaves holds the gang. */
+static uint32_t shortest_window(struct place_work *work, uint32_t most)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t best = UINT32_MAX;
+	for (uint32_t spine = 0; spine < fabric->spine_count && best > 1; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
+		uint32_t end = min_u32(fabric->spine_start[spine + 1], work->scope.hi);
+		for (uint32_t hi = lo + 1; lo < end && hi <= end; hi++) {
+			uint32_t longest = min_u32(most, best - 1);
+			if (hi - lo > longest)
+				lo = hi - longest;
+			while (lo < hi && pack_may(work, lo, hi)) {
+				best = hi - lo;
+				lo++;
+			}
+			if (lo == hi || best == 1)
+				break;
+		}
+	}
+	return best;
+}
+
+/* A cost that no placement is under. */
+static uint64_t least_cost(struct place_work *work)
+{
+	const struct pack *pack = &work->pack;
+	const struct fabric *fabric = work->fabric;
+	uint32_t rule = work->answer->plan.rule;
+	uint32_t gpus = work->items > fabric->leaf_count ? FROND_GPUS_MAX : fabric->gpus_most;
+	uint64_t spines = 1, leaves = 1, nodes = 0;
+	if (rule == FROND_RULE_ADJACENT_SPINES)
+		return 0;
+	if (rule != FROND_RULE_NONE && rule != FROND_RULE_NVLINK_DOMAIN)
+		leaves = shortest_window(work, work->answer->need_leaves);
+	bool one_spine = rule != FROND_RULE_NONE || work->gang.pins > 0;
+	for (uint32_t spine = 0; spine < fabric->spine_count && !one_spine; spine++)
+		one_spine = pack_may(work, fabric->spine_start[spine], fabric->spine_start[spine + 1]);
+	for (uint32_t bound = 0; bound < pack->bounds && work->gang.pins == 0; bound++) {
+		uint64_t most = pack->most[gpus][FROND_GPUS_MAX][bound];
+		if (pack->leaf_most[bound] > 0 && rule == FROND_RULE_NONE)
+			leaves = max_u32((uint32_t)leaves, (uint32_t)((pack->need[bound] + pack->leaf_most[bound] - 1) /
+								      pack->leaf_most[bound]));
+		if (most > 0 && (pack->need[bound] + most - 1) / most > nodes)
+			nodes = (pack->need[bound] + most - 1) / most;
+	}
+	spines = one_spine ? 1 : 2;
+	return spines * PACK_SPINE + leaves * PACK_LEAF + spines * PACK_RUN_OF_LEAVES +
+	       (work->ask->strategy == STRATEGY_CONSOLIDATED ? nodes : 0);
+}
+
+static uint64_t cost_of(const struct place_work *work, const struct shape *shape)
+{
+	uint64_t cost =
+		shape->use.spines * PACK_SPINE + shape->use.leaves * PACK_LEAF + shape->use.runs * PACK_RUN_OF_LEAVES;
+	if (work->ask->strategy != STRATEGY_CONSOLIDATED)
+		return cost;
+	cost += shape->use.nodes;
+	for (uint32_t at = item_start(work, shape->lo); work->gang.pins > 0 && at < item_end(work, shape->hi - 1); at++)
+		cost -= work->pin[at] > 0;
+	return cost;
+}
+
+/* Of a claim that rules sets out, place_pack.c knows what fits on a node only if members of one size follow each other. */
+static bool searchable(const struct place_work *work)
+{
+	uint32_t blocks = 0, last = 0;
+	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {
+		if (!counts(work, i))
+			continue;
+		blocks += work->ask->members[i].gpus != last;
+		last = work->ask->members[i].gpus;
+	}
+	return !work->scope.constrained || blocks == work->pack.kinds;
+}
+
+/* Looks for the candidates that are as good as was found out. */
+static void take_exact(struct place_work *work, enum pack_goal goal, uint64_t most, struct trial *best)
+{
+	struct exact exact = {.goal = goal, .cost = PACK_NONE, .best = best, .most = most};
+	best->found = false;
+	work->candidates.seen = 0;
+	look_everywhere(work, &exact);
+	work->answer->cut |= exact.cut;
+}
+
+static void sharpen_cost(struct place_work *work, struct trial *best)
+{
+	enum pack_goal goal = work->ask->strategy == STRATEGY_CONSOLIDATED ? PACK_FEWEST_NODES : PACK_FEWEST_LEAVES;
+	uint64_t found = best->found ? cost_of(work, &best->shape) : PACK_NONE;
+	if (best->found && found <= least_cost(work))
+		return;
+	struct exact exact = {.goal = goal, .cost = PACK_NONE};
+	look_everywhere(work, &exact);
+	if (exact.cut || (exact.cost >= found && !searchable(work))) {
+		work->answer->cut = true;
+		return;
+	}
+	if (exact.cost >= found)
+		return;
+	struct trial better = {.found = false};
+	uint32_t seen = work->candidates.seen;
+	take_exact(work, goal, exact.cost, &better);
+	if (better.found)
+		*best = better;
+	else
+		work->candidates.seen = seen;
+	work->answer->cut |= !better.found;
+}
+
+static uint32_t most_pinned(const struct place_work *work)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < work->ask->count && work->gang.pins > 0; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus > 0 && member->pinned_slot != FROND_NONE)
+			most = max_u32(most, work->pin[work->fabric->position[member->pinned_slot]]);
+	}
+	return most;
+}
+
+/* Does it work with so many members on a node and in a leaf at most? */
+static enum pack_answer spread_holds(struct place_work *work, uint32_t per_node, uint32_t per_leaf)
+{
+	struct exact exact = {.goal = PACK_FEWEST_LEAVES, .cost = PACK_NONE};
+	if (per_node != work->scope.per_node)
+		pack_measure(work, per_node);
+	work->scope.per_leaf = per_leaf;
+	look_everywhere(work, &exact);
+	work->scope.per_leaf = UINT32_MAX;
+	return exact.cut ? PACK_CUT : exact.cost == PACK_NONE ? PACK_IMPOSSIBLE : PACK_HOLDS;
+}
+
+/* `distributed`: fewest members on the fullest node, then in the fullest leaf. */
+static void sharpen_spread(struct place_work *work, struct trial *best)
+{
+	uint32_t per_node = max_u32(most_pinned(work), 1), least = 1, most;
+	uint32_t found = best->found ? best->shape.use.fullest_node : UINT32_MAX;
+	for (uint32_t i = 0; i < work->ask->count && work->gang.pins > 0; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus > 0 && member->pinned_slot != FROND_NONE)
+			least = max_u32(least,
+					item_pin(work, item_of(work, work->fabric->position[member->pinned_slot])));
+	}
+	uint32_t items = work->scope.hi - work->scope.lo; /* no more than so many leaves share the gang */
+	if (work->answer->plan.rule != FROND_RULE_NONE && work->answer->plan.rule != FROND_RULE_ADJACENT_SPINES)
+		items = min_u32(items, work->answer->need_leaves);
+	least = max_u32(least, (work->gang.total + items - 1) / items);
+	enum pack_answer answer = PACK_IMPOSSIBLE;
+	for (; per_node < found && per_node <= FROND_GPUS_MAX; per_node++) {
+		answer = spread_holds(work, per_node, UINT32_MAX);
+		if (answer != PACK_IMPOSSIBLE)
+			break;
+	}
+	if (answer == PACK_CUT || (answer == PACK_IMPOSSIBLE && !best->found)) {
+		work->answer->cut |= answer == PACK_CUT || !searchable(work);
+		return;
+	}
+	per_node = min_u32(per_node, found);
+	most = per_node == found ? best->shape.use.fullest_leaf : work->gang.total;
+	for (uint32_t high = most; least < high && answer != PACK_CUT;) {
+		uint32_t middle = least + (high - least) / 2;
+		answer = spread_holds(work, per_node, middle);
+		if (answer == PACK_HOLDS)
+			most = high = middle;
+		else
+			least = middle + 1;
+	}
+	work->answer->cut |= answer == PACK_CUT;
+	if (best->found && per_node == found && most == best->shape.use.fullest_leaf)
+		return;
+	struct trial better = {.found = false};
+	pack_measure(work, per_node);
+	work->scope.per_leaf = most;
+	take_exact(work, PACK_FEWEST_LEAVES, UINT64_MAX - 1, &better);
+	work->scope.per_leaf = UINT32_MAX;
+	if (better.found)
+		*best = better;
+	work->answer->cut |= !better.found;
+}
+
+/* ---- by capacity ---------------------------------------------------------------------------------------------------------- */
+
+/* First fit finds a placement of that form. *nodes: that it uses. */
+static bool could_quickly(struct place_work *work, uint32_t lo, uint32_t hi, enum pack_form form, uint32_t spread,
+			  uint32_t *nodes)
+{
+	if (!pack_may(work, lo, hi) || !fits(work, lo, hi))
+		return false;
+	struct shape shape = shape_of(work);
+	*nodes = shape.use.nodes;
+	forget(work);
+	return !shape.slow && (form == PACK_ANY || (shape.chained && (form == PACK_CHAIN || shape.use.runs == 1))) &&
+	       shape.use.nodes >= spread;
+}
+
+/* There is a placement of that form, or none, or nobody knows. *nodes: the fewest, or spread: the most that it uses. */
+static enum pack_answer could_exactly(struct place_work *work, uint32_t lo, uint32_t hi, enum pack_form form,
+				      uint32_t spread, uint32_t *nodes)
+{
+	uint64_t cost;
+	if (!pack_may(work, lo, hi))
+		return PACK_IMPOSSIBLE;
+	enum pack_answer answer =
+		pack_search(work, lo, hi, form, spread > 0 ? PACK_MOST_NODES : PACK_FEWEST_NODES, false, &cost);
+	if (answer == PACK_IMPOSSIBLE && !searchable(work))
+		return PACK_CUT;
+	if (answer != PACK_HOLDS)
+		return answer;
+	*nodes = (uint32_t)(spread > 0 ? work->gang.total - cost : cost % PACK_RUN_OF_LEAVES);
+	return *nodes >= spread ? PACK_HOLDS : PACK_IMPOSSIBLE;
+}
+
+/* Is a spine of this shape looked at already? */
+static bool repeated(const struct place_work *work, uint32_t spine)
+{
+	return work->scope.shaped && work->fabric->spine[spine].shape != spine;
+}
+
+/* A run of so many leaves holds the gang; *nodes: of the one with fewest beside all that its leaves have. */
+static enum pack_answer window_could(struct place_work *work, uint32_t length, uint32_t spread, bool *spare)
+{
+	const struct fabric *fabric = work->fabric;
+	enum pack_answer answer = PACK_IMPOSSIBLE;
+	for (uint32_t exactly = 0; exactly < 2; exactly++)
+		for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
+			for (uint32_t lo = fabric->spine_start[spine];
+			     lo + length <= fabric->spine_start[spine + 1] && !repeated(work, spine); lo++) {
+				if (fabric->leaf_start[lo + length] - fabric->leaf_start[lo] < spread)
+					continue;
+				uint32_t nodes = 0, all = length == 1 ? leaf_nodes(fabric, lo) : 0;
+				enum pack_answer here =
+					!exactly ? (could_quickly(work, lo, lo + length, PACK_RUN, spread, &nodes)
+							    ? PACK_HOLDS
+							    : PACK_IMPOSSIBLE)
+						 : could_exactly(work, lo, lo + length, PACK_RUN, spread, &nodes);
+				if (here == PACK_CUT && answer == PACK_IMPOSSIBLE)
+					answer = PACK_CUT;
+				if (here != PACK_HOLDS)
+					continue;
+				answer = PACK_HOLDS;
+				*spare |= (spread > 0 ? spread : nodes) < all;
+				if (length > 1 || *spare)
+					return answer;
+			}
+	return answer;
+}
+
+/* The shortest run of leaves that holds the gang; 0: none. *spare: one leaf does, with a node left. */
+static uint32_t fewest_leaves(struct place_work *work, uint32_t spread, bool *spare)
+{
+	*spare = false;
+	for (uint32_t length = shortest_window(work, UINT32_MAX - 1); length <= work->fabric->leaf_count; length++) {
+		enum pack_answer answer = work->budget.spent ? PACK_CUT : window_could(work, length, spread, spare);
+		if (answer == PACK_HOLDS)
+			return length;
+		work->answer->cut |= answer == PACK_CUT;
+		if (work->budget.spent)
+			return 0;
+	}
+	return 0;
+}
+
+static uint32_t fewest_spines(struct place_work *work, uint32_t spread)
+{
+	const struct fabric *fabric = work->fabric;
+	for (uint32_t length = spread > 0 ? 1 : 2; length <= fabric->spine_count; length++)
+		for (uint32_t exactly = 0; exactly < 2; exactly++)
+			for (uint32_t first = 0, joined = 0; first + length <= fabric->spine_count; first++) {
+				uint32_t lo = fabric->spine_start[first], hi = fabric->spine_start[first + length],
+					 nodes;
+				joined = max_u32(joined, first);
+				while (joined + 1 < first + length && spine_adjacent(fabric, joined + 1))
+					joined++;
+				if (joined + 1 < first + length || lo == hi ||
+				    fabric->leaf_start[hi] - fabric->leaf_start[lo] < spread || !pack_may(work, lo, hi))
+					continue;
+				enum pack_answer answer = could_quickly(work, lo, hi, PACK_CHAIN, spread, &nodes)
+								  ? PACK_HOLDS
+								  : PACK_IMPOSSIBLE;
+				if (exactly)
+					answer = could_exactly(work, lo, hi, PACK_CHAIN, spread, &nodes);
+				work->answer->cut |= answer == PACK_CUT;
+				if (answer == PACK_HOLDS)
+					return length;
+				if (work->budget.spent)
+					return 0;
+			}
+	return 0;
+}
+
+/* Everything at once, or one leaf alone when its link is slow. *nodes: that it is spread over, with spread. */
+static enum pack_answer cluster_could(struct place_work *work, uint32_t spread, uint32_t *nodes)
+{
+	uint32_t here;
+	enum pack_answer answer = PACK_IMPOSSIBLE;
+	*nodes = 0;
+	for (uint32_t exactly = 0; exactly < 2 && answer != PACK_HOLDS; exactly++)
+		for (uint32_t leaf = 0; leaf <= work->fabric->leaf_count; leaf++) {
+			bool all = leaf == work->fabric->leaf_count;
+			if (!all && !item_slow(work, leaf))
+				continue;
+			uint32_t lo = all ? 0 : leaf, hi = all ? work->items : leaf + 1;
+			enum pack_answer one = exactly ? could_exactly(work, lo, hi, PACK_ANY, spread, &here)
+					       : could_quickly(work, lo, hi, PACK_ANY, spread, &here) ? PACK_HOLDS
+												      : PACK_IMPOSSIBLE;
+			if (one == PACK_HOLDS)
+				*nodes = max_u32(*nodes, here);
+			if (one == PACK_HOLDS || (one == PACK_CUT && answer == PACK_IMPOSSIBLE))
+				answer = one;
+		}
+	return answer;
+}
+
+static bool node_could(const struct place_work *work)
+{
+	for (uint32_t at = 0; work->pack.gpus <= FROND_GPUS_MAX && at < work->fabric->node_count; at++)
+		if (node_fits(work, at))
+			return true;
+	return false;
+}
+
+static void domain_could(struct place_work *work, uint32_t item, void *holds)
+{
+	uint32_t nodes;
+	if (*(bool *)holds)
+		return;
+	enum pack_answer answer = could_quickly(work, item, item + 1, PACK_RUN, 0, &nodes)
+					  ? PACK_HOLDS
+					  : could_exactly(work, item, item + 1, PACK_RUN, 0, &nodes);
+	*(bool *)holds = answer == PACK_HOLDS;
+	work->answer->cut |= answer == PACK_CUT;
+}
+
+/* n of spec 3.3 for `distributed`: the most nodes that one placement can use. One member a node, if that is possible;
+ * else the search says, or what first fit finds with as few on a node as it can. */
+static uint32_t most_nodes(struct place_work *work)
+{
+	uint32_t nodes;
+	pack_measure(work, 1);
+	if (cluster_could(work, 1, &nodes) == PACK_HOLDS)
+		return work->gang.total;
+	pack_measure(work, FROND_GPUS_MAX);
+	uint32_t most = 0;
+	for (uint32_t leaf = 0; leaf <= work->fabric->leaf_count; leaf++) {
+		bool all = leaf == work->fabric->leaf_count;
+		if (!all && !item_slow(work, leaf))
+			continue;
+		enum pack_answer answer =
+			could_exactly(work, all ? 0 : leaf, all ? work->items : leaf + 1, PACK_ANY, 1, &nodes);
+		work->answer->cut |= answer == PACK_CUT;
+		if (answer == PACK_HOLDS)
+			most = max_u32(most, nodes);
+	}
+	for (uint32_t each = 2; each <= FROND_GPUS_MAX && most == 0; each++) {
+		pack_measure(work, each);
+		if (could_quickly(work, 0, work->items, PACK_ANY, 1, &nodes))
+			most = nodes;
+	}
+	return max_u32(most, 1);
+}
+
+static bool never(struct place_work *work)
+{
+	work->scope.per_node = FROND_GPUS_MAX;
+	for (uint32_t at = 0; at < work->fabric->node_count; at++)
+		if (pack_members(work, at, false) > 0)
+			work->answer->ever += pack_gpus(work, at, false);
+	return false;
+}
+
+static bool find_rule(struct place_work *work)
+{
+	struct answer *answer = work->answer;
+	bool spread = spreads(work) && !work->ask->latency_sensitive, spare, holds = false;
+	pack_begin(work, false);
+	if (work->items == 0)
+		return never(work);
+	switch (cluster_could(work, 0, &answer->need_nodes)) {
+	case PACK_IMPOSSIBLE:
+		return never(work);
+	case PACK_CUT:
+		answer->cut = true;
+		return false;
+	case PACK_HOLDS:
+		break;
+	}
+	uint32_t nodes = spread ? most_nodes(work) : 0;
+	if (spread)
+		answer->need_nodes = nodes;
+	if (nodes <= 1 && node_could(work)) {
+		answer->need_nodes = 1;
+		answer->plan.rule = FROND_RULE_SINGLE_NODE;
+		return true;
+	}
+	if (work->ask->latency_sensitive && work->fabric->domain_count > 0) {
+		each_domain(work, domain_could, &holds);
+		if (holds) {
+			answer->need_leaves = 1;
+			answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
+			return true;
+		}
+	}
+	answer->need_leaves = fewest_leaves(work, nodes, &spare);
+	if (answer->need_leaves > 0) {
+		answer->plan.rule = answer->need_leaves > 1 ? FROND_RULE_ADJACENT_LEAVES
+				    : spare                 ? FROND_RULE_SAME_LEAF
+							    : FROND_RULE_COMPLETE_LEAF;
+	} else {
+		answer->plan.rule = FROND_RULE_ADJACENT_SPINES;
+		answer->need_spines = fewest_spines(work, nodes);
+		if (answer->need_spines == 0)
+			answer->plan.flags |= FROND_PLAN_SHAPELESS;
+	}
+	work->scope.per_node = FROND_GPUS_MAX;
+	return true;
+}
+
+/* Half of the budget is for today's nodes. */
+bool place_mixed_rule(struct place_work *work)
+{
+	struct budget *budget = &work->budget;
+	uint64_t kept = budget->spent ? 0 : budget->left / 2;
+	budget->left -= kept;
+	bool found = find_rule(work);
+	work->answer->cut |= budget->spent;
+	budget->left += kept;
+	budget->spent = budget->left == 0;
+	return found;
+}
+
+/* ---- today ---------------------------------------------------------------------------------------------------------------- */
 
 /* Puts the gang where the best trial was, for good. */
 static bool settle(struct place_work *work, const struct trial *best)
@@ -428,190 +1141,62 @@ static bool settle(struct place_work *work, const struct trial *best)
 		work->answer->plan.flags |= FROND_PLAN_BOUNDED;
 	work->candidates.best.gain = best->gain;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		work->member_pos[i] = counts(work, i, true) ? work->candidates.picks[i].item : FROND_NONE;
+		work->member_pos[i] = counts(work, i) ? work->candidates.picks[i].item : FROND_NONE;
 	return true;
 }
 
-/* ---- by capacity ---------------------------------------------------------------------------------------------------------- */
-
-static bool could(struct place_work *work, uint32_t lo, uint32_t hi, struct shape *shape)
+/* The bounds allow some span that meets the rule. */
+static bool span_may(struct place_work *work)
 {
-	bool holds = worth(work, lo, hi) && fits(work, lo, hi, false);
-	if (holds)
-		*shape = shape_of(work, lo, hi, false);
-	forget(work, lo, hi);
-	return holds && !shape->slow;
-}
-
-/* The shortest run of leaves that holds the gang, every leaf in use; 0: none. *spare: one leaf does, with a node left. A
- * placement that is one run is found in that run itself, so longer ones need not be tried once one length works. */
-static uint32_t fewest_leaves(struct place_work *work, bool *spare)
-{
-	const struct fabric *fabric = work->fabric;
-	struct shape shape;
-	*spare = false;
-	for (uint32_t length = 1; length <= fabric->leaf_count; length++) {
-		bool found = false;
-		for (uint32_t lo = 0; lo + length <= fabric->leaf_count && (length == 1 || !found); lo++) {
-			if (item_spine(work, lo) != item_spine(work, lo + length - 1) ||
-			    !could(work, lo, lo + length, &shape) || !shape.chained || shape.use.leaves != length)
-				continue;
-			found = true;
-			*spare |= length == 1 && shape.use.nodes < leaf_nodes(fabric, lo);
-		}
-		if (found)
-			return length;
+	switch (work->answer->plan.rule) {
+	case FROND_RULE_ADJACENT_SPINES:
+		return chain_may(work);
+	case FROND_RULE_SAME_LEAF:
+	case FROND_RULE_COMPLETE_LEAF:
+	case FROND_RULE_ADJACENT_LEAVES:
+		return shortest_window(work, work->answer->need_leaves) != UINT32_MAX;
+	default:
+		return pack_may(work, work->scope.lo, work->scope.hi);
 	}
-	return 0;
 }
-
-static uint32_t fewest_spines(struct place_work *work)
-{
-	const struct fabric *fabric = work->fabric;
-	struct shape shape;
-	for (uint32_t length = 2; length <= fabric->spine_count; length++)
-		for (uint32_t first = 0; first + length <= fabric->spine_count; first++)
-			if (is_chain(work, first, first + length - 1) &&
-			    could(work, fabric->spine_start[first], fabric->spine_start[first + length], &shape) &&
-			    shape.chained && shape.use.spines == length)
-				return length;
-	return 0;
-}
-
-/* One node, or one NVLink domain, that could hold the gang. */
-static bool stretch_could(struct place_work *work, bool domains)
-{
-	const struct fabric *fabric = work->fabric;
-	for (uint32_t at = 0, next = 0; at < fabric->node_count; at++) {
-		uint32_t domain = fabric->domain_of[at], item = item_of(work, at);
-		if (domains && (domain == FROND_NONE || domain < next))
-			continue;
-		next = domains ? domain + 1 : 0;
-		uint32_t end = domains ? item_end(work, item) : at + 1;
-		bool fit = true;
-		count_pinned(work, item, item + 1, false);
-		for (uint32_t size = FROND_GPUS_MAX; size > 0 && fit; size--)
-			for (uint32_t i = 0; i < work->ask->count && fit; i++) {
-				if (work->ask->members[i].gpus != size)
-					continue;
-				fit = false;
-				for (uint32_t node = at; node < end && !fit; node++) {
-					if (domains && fabric->domain_of[node] != domain)
-						continue;
-					uint32_t most = work->ask->max_gpus_per_leaf;
-					bool over = most > 0 && item < fabric->leaf_count &&
-						    (work->scratch.sum[item] >> 32) + size > most;
-					uint32_t set = !over && node_takes(work, node, item, false)
-							       ? try_gpus(work, node, size, false)
-							       : 0;
-					if (set == 0)
-						continue;
-					work->scratch.sum[item] += ((uint64_t)size << 32) + (work->take[node] == 0);
-					work->taken[node] = (uint16_t)(work->taken[node] | set);
-					work->take[node]++;
-					fit = true;
-				}
-			}
-		forget(work, item, item + 1);
-		if (fit)
-			return true;
-	}
-	return false;
-}
-
-/* Everything at once, or one leaf alone when its link is slow. */
-static bool cluster_could(struct place_work *work, uint32_t *nodes)
-{
-	struct shape shape = {.chained = false};
-	bool found = could(work, 0, work->items, &shape);
-	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count && !found; leaf++)
-		found = item_slow(work, leaf) && could(work, leaf, leaf + 1, &shape);
-	*nodes = shape.use.nodes;
-	return found;
-}
-
-bool place_mixed_rule(struct place_work *work)
-{
-	struct answer *answer = work->answer;
-	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED && !work->ask->latency_sensitive, spare;
-	if (work->items == 0 || too_large(work, false))
-		return false;
-	sum_gpus(work, false);
-	for (uint32_t position = 0; position < work->fabric->node_count; position++)
-		answer->ever += node_gpus(work, position, false);
-	for (work->scope.per_node = spreads ? 1 : FROND_GPUS_MAX; !cluster_could(work, &answer->need_nodes);
-	     work->scope.per_node++)
-		if (work->scope.per_node >= FROND_GPUS_MAX)
-			return false;
-	uint32_t per_node = work->scope.per_node;
-	work->scope.per_node = FROND_GPUS_MAX;
-	if ((!spreads || answer->need_nodes == 1) && stretch_could(work, false)) {
-		answer->need_nodes = 1;
-		answer->plan.rule = FROND_RULE_SINGLE_NODE;
-		return true;
-	}
-	if (work->ask->latency_sensitive && stretch_could(work, true)) {
-		answer->need_leaves = 1;
-		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
-		return true;
-	}
-	work->scope.per_node = per_node;
-	answer->need_leaves = fewest_leaves(work, &spare);
-	if (answer->need_leaves > 0) {
-		answer->plan.rule = answer->need_leaves > 1 ? FROND_RULE_ADJACENT_LEAVES
-				    : spare                 ? FROND_RULE_SAME_LEAF
-							    : FROND_RULE_COMPLETE_LEAF;
-		return true;
-	}
-	answer->plan.rule = FROND_RULE_ADJACENT_SPINES;
-	answer->need_spines = fewest_spines(work);
-	if (answer->need_spines == 0)
-		answer->plan.flags |= FROND_PLAN_SHAPELESS;
-	return true;
-}
-
-/* ---- today ---------------------------------------------------------------------------------------------------------------- */
 
 bool place_mixed_span(struct place_work *work)
 {
 	struct trial best = {.found = false};
-	const struct answer *answer = work->answer;
 	work->candidates.seen = 0;
 	work->candidates.stop = false;
 	if (work->scope.lo >= work->scope.hi)
 		return false;
-	sum_gpus(work, true);
-	switch (answer->plan.rule) {
-	case FROND_RULE_SINGLE_NODE:
-		try_nodes(work, &best);
-		break;
-	case FROND_RULE_NVLINK_DOMAIN:
-		try_domains(work, &best);
-		break;
-	case FROND_RULE_ADJACENT_SPINES:
-		try_runs(work, UINT32_MAX, answer->need_spines, true, &best);
-		break;
-	default:
-		try_runs(work, answer->need_leaves, 0, true, &best);
-		break;
+	work->scope.per_node = FROND_GPUS_MAX;
+	pack_begin(work, true);
+	if (!span_may(work))
+		return false;
+	if (spreads(work))
+		pack_measure(work, 1);
+	try_spans(work, &best);
+	/* the fewest on a node that work anywhere, or any number that is no more than sit on one already */
+	for (uint32_t pinned = most_pinned(work); (!best.found || work->scope.per_node < pinned) &&
+						  work->scope.per_node < FROND_GPUS_MAX && !work->budget.spent;) {
+		pack_measure(work, work->scope.per_node + 1);
+		try_spans(work, &best);
 	}
+	if (work->answer->plan.rule != FROND_RULE_SINGLE_NODE && work->gang.missing > 0) {
+		if (spreads(work))
+			sharpen_spread(work, &best);
+		else
+			sharpen_cost(work, &best);
+	}
+	work->scope.per_node = FROND_GPUS_MAX;
 	return settle(work, &best);
 }
 
 bool place_mixed_relaxed(struct place_work *work)
 {
-	struct trial best = {.found = false};
 	uint32_t rule = work->answer->plan.rule;
-	work->candidates.seen = 0;
-	work->candidates.stop = false;
-	if (work->scope.lo >= work->scope.hi)
-		return false;
-	sum_gpus(work, true);
 	work->answer->plan.rule = FROND_RULE_NONE; /* nothing to meet */
-	try_runs(work, UINT32_MAX, UINT32_MAX, false, &best);
-	try_span(work, work->scope.lo, work->scope.hi, &best);
+	bool found = place_mixed_span(work);
 	work->answer->plan.rule = rule;
-	return settle(work, &best);
+	return found;
 }
 
 void place_mixed_nearest(struct place_work *work)
@@ -619,6 +1204,7 @@ void place_mixed_nearest(struct place_work *work)
 	struct answer *answer = work->answer;
 	answer->best = BEST_CLUSTER;
 	answer->best_room = 0;
-	for (uint32_t position = 0; position < work->fabric->node_count; position++)
-		answer->best_room += node_gpus(work, position, true);
+	for (uint32_t at = 0; at < work->fabric->node_count; at++)
+		if (pack_members(work, at, true) > 0)
+			answer->best_room += pack_gpus(work, at, true);
 }

@@ -72,8 +72,28 @@ struct gang_asked {         /* the members of the gang in hand, counted */
 	uint32_t total;     /* members with GPUs */
 	uint32_t missing;   /* of them, to be placed */
 	uint32_t pins;      /* of them, pinned */
-	uint32_t templates; /* highest pod template of those to be placed + 1 */
-	uint64_t want;      /* GPUs that place_mixed.c is looking for */
+	uint32_t templates; /* highest pod template + 1 */
+};
+
+#define PACK_BOUNDS 8u
+
+struct pack {           /* the gang by size, and what bounds the spans that could hold it: place_pack.c */
+	bool today;     /* the missing members on what is free; else all of them on empty nodes */
+	bool oversized; /* a member has more GPUs than any node */
+	uint32_t members, kinds;
+	uint64_t gpus;                                                      /* of all of them */
+	uint32_t size[FROND_GPUS_MAX];                                      /* by kind, largest first */
+	uint32_t count[FROND_GPUS_MAX];                                     /* members of it */
+	uint8_t turn[FROND_GPUS_MAX];                                       /* kinds by the lowest rank that has them */
+	uint32_t bounds;                                                    /* in use */
+	uint8_t weight[PACK_BOUNDS][FROND_GPUS_MAX];                        /* of a member, by kind */
+	uint64_t need[PACK_BOUNDS];                                         /* weight of the gang */
+	uint16_t most[FROND_GPUS_MAX + 1][FROND_GPUS_MAX + 1][PACK_BOUNDS]; /* on a node, by GPUs and members */
+	uint32_t rows;                                                      /* bounds that sums[] has */
+	uint32_t *sums;                  /* leaf → most weight in the leaves before it; in the scratch */
+	uint32_t all[PACK_BOUNDS];       /* everywhere */
+	uint32_t leaf_most[PACK_BOUNDS]; /* in one item */
+	uint64_t *free;                  /* the scratch behind sums[] */
 };
 
 struct scope { /* which nodes are in question, and how they and leaves are measured; place_measure() after a change */
@@ -100,6 +120,7 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	uint32_t depth; /* frames in use */
 	uint32_t seen;  /* candidates compared so far */
 	bool stop;      /* the bound has been reached */
+	uint32_t last;  /* place_mixed.c: items from the first to the last in use, of the last one */
 
 	struct champion champion; /* place_single.c */
 	/* the leaf with most room, of all in spines that are not hopeless; FROND_NONE: none could hold the gang */
@@ -127,6 +148,7 @@ struct place_work {
 	struct answer *answer;
 
 	struct gang_asked gang;
+	struct pack pack;
 	struct scope scope;
 	struct candidates candidates;
 	struct budget budget; /* of the call: place_budget() */
@@ -152,9 +174,9 @@ struct place_work {
 
 	/* One stretch of memory for what is used one after the other; nothing stays in it from one use to the next. */
 	struct scratch {
-		uint32_t *list;  /* items of place_table.c, GPUs before each in place_mixed.c, nodes in place_rule.c */
-		uint64_t *sum;   /* by item, inside one search; or keys to sort, where there are no sums */
-		uint64_t *cells; /* beside the two: a few rows by member, or members to sort */
+		uint32_t *list;          /* items of place_table.c, nodes in place_rule.c */
+		uint64_t *sum;           /* by item, inside one search; or keys to sort, where there are no sums */
+		uint64_t *cells;         /* beside the two: a few rows by member, or members to sort */
 		struct spine_view *view; /* in cells, for place_rule.c */
 		uint8_t *end;
 	} scratch;
@@ -261,6 +283,36 @@ void place_blockers(struct place_work *work);
  * attains it is a candidate. With chain every spine of the range is used, in each one run of adjacent leaves. Does
  * nothing when the cost is over *most, and lowers it when it is under. `free`: no cost, every set is a candidate. */
 void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, bool free, uint64_t *most);
+
+/* ---- place_pack.c: whether a span can hold members of several sizes, and how well ---------------------------------- */
+
+/* GPUs that the gang could have of a node, and members that it could take: by capacity, or today beside the pinned. */
+uint32_t pack_gpus(const struct place_work *work, uint32_t position, bool today);
+uint32_t pack_members(const struct place_work *work, uint32_t position, bool today);
+/* Is the member one of those to be placed? By capacity all are. */
+bool pack_counts(const struct place_work *work, uint32_t member, bool today);
+/* Counts the gang and the bounds of every leaf, under the present scope; pack_measure() again, with so many on a node. */
+void pack_begin(struct place_work *work, bool today);
+void pack_measure(struct place_work *work, uint32_t per_node);
+/* False: items [lo, hi) cannot hold the gang, whatever goes where. */
+bool pack_may(const struct place_work *work, uint32_t lo, uint32_t hi);
+
+enum pack_form {
+	PACK_ANY,
+	PACK_RUN,
+	PACK_CHAIN
+}; /* any items; a run under one spine; a run in each of a chain of spines */
+enum pack_goal { PACK_FEWEST_LEAVES, PACK_FEWEST_NODES, PACK_MOST_NODES };
+enum pack_answer { PACK_HOLDS, PACK_IMPOSSIBLE, PACK_CUT };
+#define PACK_NONE          UINT64_MAX
+#define PACK_SPINE         (1ull << 48)
+#define PACK_LEAF          (1ull << 32)
+#define PACK_RUN_OF_LEAVES (1ull << 16)
+/* The cheapest placement of that form on items [lo, hi): its spines, leaves, runs, as the constants above weigh them, and
+ * with PACK_FEWEST_NODES nodes that have no pinned member; with PACK_MOST_NODES members less nodes, and nothing else. put:
+ * member_pos and take[] are set. PACK_CUT: not known. */
+enum pack_answer pack_search(struct place_work *work, uint32_t lo, uint32_t hi, enum pack_form form,
+			     enum pack_goal goal, bool put, uint64_t *cost);
 
 /* ---- place_mixed.c: members of several sizes ---------------------------------------------------------------------------- */
 

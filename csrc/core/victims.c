@@ -11,9 +11,10 @@
  */
 #include "core/victims_work.h"
 
-#define SHARE      16u /* of the budget that is left may be spent on one domain */
-#define PLAN_SHARE 3u  /* of the budget is kept for the plan at the end */
-#define ASK_STEPS  256u
+#define SHARE      16u  /* of the budget that is left may be spent on one domain */
+#define PLAN_SHARE 3u   /* of the budget is kept for the plan at the end */
+#define SET_STEPS  64u  /* that choosing sets of GPUs on a node is worth */
+#define ASK_STEPS  256u /* that a plan is worth, beside those for nodes and members */
 
 _Static_assert(VICTIM_GANGS < UNIT_NONE, "a unit's number has 16 bits");
 
@@ -51,6 +52,13 @@ bool hunt_pay(struct hunt *hunt, uint64_t steps)
 	}
 	hunt->steps -= steps;
 	return true;
+}
+
+void hunt_found(struct hunt *hunt)
+{
+	uint64_t share = place_budget(hunt->core->work)->left / SHARE;
+	hunt->steps = hunt->found || hunt->steps < share ? hunt->steps : share;
+	hunt->found = true;
 }
 
 /* ---- what if ------------------------------------------------------------------------------------------------------------- */
@@ -147,7 +155,9 @@ static bool sets_without(struct hunt *hunt, int32_t most, bool unbudgeted)
 	for (uint32_t at = node.first; at != FROND_NONE; at = entry_node_next(&entries[at]))
 		if (hunt_may_go(hunt, at, most, unbudgeted))
 			leave_node(&node, &entries[at]);
-	return sets_there(hunt, node);
+	bool there = sets_there(hunt, node);
+	hunt_forget(hunt);
+	return there;
 }
 
 static bool sets_of_choice(struct hunt *hunt, int32_t most, uint16_t last)
@@ -162,12 +172,19 @@ static bool sets_of_choice(struct hunt *hunt, int32_t most, uint16_t last)
 	return there;
 }
 
+/* What a plan does beside what it counts itself: it is linear in the cluster and the gang, and the domain is emptied for it. */
+static uint64_t plan_steps(const struct hunt *hunt)
+{
+	return ASK_STEPS + 4ull * hunt->fabric->node_count + 16ull * hunt->ask.count +
+	       32ull * (hunt->span.end - hunt->span.first);
+}
+
 bool hunt_fits_without(struct hunt *hunt, int32_t most, bool unbudgeted)
 {
 	const struct entry *entries = hunt->core->ledger.entries;
 	if (hunt->by_sets)
-		return hunt_pay(hunt, ASK_STEPS) && sets_without(hunt, most, unbudgeted);
-	if (!hunt_pay(hunt, ASK_STEPS + 32ull * (hunt->span.end - hunt->span.first)))
+		return hunt_pay(hunt, SET_STEPS) && sets_without(hunt, most, unbudgeted);
+	if (!hunt_pay(hunt, plan_steps(hunt)))
 		return false;
 	for (int turn = 0; turn < 2; turn++) {
 		for (uint32_t position = hunt->span.first; position < hunt->span.end; position++) {
@@ -177,8 +194,10 @@ bool hunt_fits_without(struct hunt *hunt, int32_t most, bool unbudgeted)
 				if (hunt_may_go(hunt, at, most, unbudgeted))
 					set_held(hunt, &entries[at], turn == 1);
 		}
-		if (turn == 0)
+		if (turn == 0) {
 			fits_inside(hunt);
+			hunt_forget(hunt);
+		}
 	}
 	return hunt->answer.plan.outcome == FROND_PLACED &&
 	       (hunt->rule.name == FROND_RULE_NONE || hunt->answer.in_domain);
@@ -189,8 +208,8 @@ bool hunt_fits_choice(struct hunt *hunt, int32_t most, uint16_t last)
 {
 	struct unit *units = hunt->work->units;
 	if (hunt->by_sets)
-		return hunt_pay(hunt, ASK_STEPS) && sets_of_choice(hunt, most, last);
-	if (!hunt_pay(hunt, ASK_STEPS + 32ull * (hunt->span.end - hunt->span.first)))
+		return hunt_pay(hunt, SET_STEPS) && sets_of_choice(hunt, most, last);
+	if (!hunt_pay(hunt, plan_steps(hunt)))
 		return false;
 	for (uint16_t i = last; i != UNIT_NONE; i = units[i].below)
 		units[i].first = hunt_ranks(hunt, &units[i], units[i].gone);
@@ -240,8 +259,9 @@ static void learn_rule(struct hunt *hunt, const struct answer *answer)
 	hunt->spreads = ask_spreads(ask);
 	bool single = hunt->rule.name == FROND_RULE_SINGLE_NODE;
 	bool crosses = hunt->rule.name == FROND_RULE_NONE && ask->bandwidth_gbps > 0;
-	bool shaped = hunt->rule.name == FROND_RULE_ADJACENT_SPINES ||
-		      (hunt->rule.name == FROND_RULE_ADJACENT_LEAVES && hunt->spreads);
+	bool pinned = hunt->pin_first != FROND_NONE, spines = hunt->rule.name == FROND_RULE_ADJACENT_SPINES;
+	bool shaped = (spines && (pinned || ask->bandwidth_gbps > 0)) ||
+		      (hunt->rule.name == FROND_RULE_ADJACENT_LEAVES && hunt->spreads && pinned);
 	hunt->by_gpus = hunt->mixed && single;
 	hunt->by_sets = claimed && single && !hunt->mixed && !capped;
 	hunt->exact = !claimed && !capped && !crosses && !shaped && (!hunt->mixed || single);
@@ -262,7 +282,7 @@ static bool find_cheapest(struct hunt *hunt)
 	bool pinned = hunt->pin_first <= hunt->pin_last && hunt->pin_first != FROND_NONE;
 	for (struct spans spans = spans_of(hunt->fabric, &hunt->rule, hunt->spreads); spans_next(&spans);) {
 		hunt->span = spans.span;
-		hunt->steps = budget->left / SHARE;
+		hunt->steps = hunt->found ? budget->left / SHARE : budget->left;
 		if (budget->spent) {
 			hunt->cut = true;
 			break;
@@ -294,6 +314,8 @@ static bool hunt_down(struct hunt *hunt)
 	struct budget *budget = place_budget(hunt->core->work);
 	uint64_t kept = budget->left / PLAN_SHARE;
 	budget->left -= kept;
+	hunt->found = false;
+	hunt_forget(hunt);
 	bool found = find_cheapest(hunt);
 	*budget = (struct budget){.left = budget->left + kept}; /* what is left of the search is the plan's, too */
 	return found && plan_without(hunt);
@@ -392,8 +414,11 @@ int32_t victims(struct victims_work *work, struct core *core, const struct ask *
 		return tell(&hunt, out, pods, cap);
 	struct answer waits = hunt.answer;
 	hunt.cut = waits.cut;
-	hunt.inside = place_scratch(core->work);
-	hunt.inside_cap = (uint32_t)(place_scratch_bytes(core->work) / sizeof *hunt.inside);
+	hunt.sums = place_scratch(core->work);
+	hunt.inside = (uint32_t *)(void *)(hunt.sums + SUMS);
+	assert(place_scratch_bytes(core->work) > SUMS * sizeof *hunt.sums);
+	hunt.inside_cap =
+		(uint32_t)((place_scratch_bytes(core->work) - SUMS * sizeof *hunt.sums) / sizeof *hunt.inside);
 	memset(work->unit_of, 0, work->entry_cap * sizeof *work->unit_of);
 	memset(work->freed, 0, work->node_cap * sizeof *work->freed);
 	hunt_rank(&hunt);

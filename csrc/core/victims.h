@@ -29,6 +29,7 @@ struct unit { /* a gang that may have to go, with pods in the domain whose GPUs 
 	uint32_t before;       /* gains of the units in front of it */
 	uint32_t gone;         /* of its pods in the list, or UNIT_WHOLE */
 	uint32_t best;         /* the same, in the cheapest choice so far */
+	uint32_t at;           /* position of the first of them */
 	uint16_t below;        /* the unit that was chosen before this one; UNIT_NONE: none */
 };
 

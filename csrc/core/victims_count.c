@@ -28,22 +28,28 @@ static bool node_usable(const struct hunt *hunt, uint32_t position)
 	       (hunt->ask.only_slot == FROND_NONE || hunt->ask.only_slot == slot) && node_admits(hunt, slot) > 0;
 }
 
-/* GPUs of a usable node that are free once so many more are. */
+/* GPUs of a node that are free once so many more are. */
 static uint32_t gpus_on(const struct hunt *hunt, uint32_t position, uint32_t freed)
 {
 	const struct node *node = &hunt->core->nodes[hunt->fabric->order[position]];
+	if (node->by_count == 0)
+		return node_free_count(node) + freed;
 	uint32_t free = bits_count(node_free_mask(node)) + freed;
 	return free > node->by_count ? free - node->by_count : 0;
 }
 
-static uint32_t members_on(const struct hunt *hunt, uint32_t position, uint32_t freed)
+/* Members for which a usable node has room with so many free GPUs. */
+static uint32_t members_with(const struct hunt *hunt, uint32_t position, uint32_t free)
 {
-	if (!node_usable(hunt, position))
-		return 0;
-	uint32_t admitted = node_admits(hunt, hunt->fabric->order[position]), free = gpus_on(hunt, position, freed);
+	uint32_t admitted = node_admits(hunt, hunt->fabric->order[position]);
 	if (hunt->by_gpus)
 		return admitted < hunt->members ? 0 : free;
 	return min_u32(free / hunt->size, admitted);
+}
+
+static uint32_t members_on(const struct hunt *hunt, uint32_t position, uint32_t freed)
+{
+	return node_usable(hunt, position) ? members_with(hunt, position, gpus_on(hunt, position, freed)) : 0;
 }
 
 /* Healthy GPUs that a pod gives back. */
@@ -102,6 +108,10 @@ void hunt_rank(struct hunt *hunt)
 		for (uint32_t i = 0; i < count; i++)
 			hunt->work->rank_at[ids[i]] = i;
 	}
+}
+
+void hunt_forget(struct hunt *hunt)
+{
 	for (uint32_t i = 0; i < SUMS; i++)
 		hunt->sums[i].gang = FROND_NONE;
 }
@@ -139,10 +149,20 @@ bool hunt_may_go(struct hunt *hunt, uint32_t at, int32_t most, bool unbudgeted)
 
 /* ---- room ------------------------------------------------------------------------------------------------------------- */
 
-/* Every leaf of a run is in use; where sizes differ only the planner knows. */
-static bool run_is_whole(const struct hunt *hunt)
+/* The shape that a rule asks for, told room node by node in fabric order: a gang of one run uses every leaf of it, one of
+ * several spines has one run in each and leaves none out. Where sizes differ only the planner knows. */
+struct shape {
+	uint32_t leaf, spine;
+	uint32_t in_leaf;       /* members that the leaf in hand has room for */
+	uint64_t run, best_run; /* of adjacent leaves with room, and the largest of the spine in hand */
+	uint64_t chain, best;   /* of adjacent spines, and the largest part of the domain in such a shape */
+	bool closed;            /* a leaf without room was seen */
+};
+
+static bool shape_matters(const struct hunt *hunt)
 {
-	return hunt->rule.name == FROND_RULE_ADJACENT_LEAVES && !hunt->spreads && !hunt->mixed;
+	return !hunt->mixed &&
+	       (hunt->rule.name == FROND_RULE_ADJACENT_LEAVES || hunt->rule.name == FROND_RULE_ADJACENT_SPINES);
 }
 
 static bool leaf_pinned(const struct hunt *hunt, uint32_t leaf)
@@ -151,24 +171,67 @@ static bool leaf_pinned(const struct hunt *hunt, uint32_t leaf)
 	       hunt->pin_last >= hunt->fabric->leaf_start[leaf] && hunt->pin_first <= hunt->pin_last;
 }
 
+static void shape_end_leaf(const struct hunt *hunt, struct shape *shape)
+{
+	bool open = shape->in_leaf > 0 || leaf_pinned(hunt, shape->leaf);
+	shape->run = open ? shape->run + shape->in_leaf : 0;
+	shape->closed |= !open;
+	shape->best_run = shape->run > shape->best_run ? shape->run : shape->best_run;
+	shape->in_leaf = 0;
+}
+
+static void shape_end_spine(struct shape *shape)
+{
+	shape->chain = shape->best_run > 0 ? shape->chain + shape->best_run : 0;
+	shape->best = shape->chain > shape->best ? shape->chain : shape->best;
+	shape->run = shape->best_run = 0;
+}
+
+static void shape_add(const struct hunt *hunt, struct shape *shape, uint32_t position, uint32_t members)
+{
+	uint32_t leaf = hunt->fabric->leaf_of[position], spine = hunt->fabric->leaf_spine[leaf];
+	if (leaf != shape->leaf && shape->leaf != FROND_NONE) {
+		shape_end_leaf(hunt, shape);
+		if (spine != shape->spine)
+			shape_end_spine(shape);
+		if (leaf != shape->leaf + 1) { /* one without nodes in between */
+			shape->run = 0;
+			shape->closed = true;
+		}
+		if (spine != shape->spine && spine != shape->spine + 1)
+			shape->chain = 0;
+	}
+	shape->leaf = leaf;
+	shape->spine = spine;
+	shape->in_leaf += members;
+}
+
+static bool shape_holds(const struct hunt *hunt, struct shape *shape)
+{
+	shape_end_leaf(hunt, shape);
+	shape_end_spine(shape);
+	if (hunt->rule.name == FROND_RULE_ADJACENT_LEAVES && !hunt->spreads)
+		return !shape->closed;
+	return shape->best >= hunt->need;
+}
+
 static bool enough(const struct hunt *hunt, uint32_t room, uint64_t free)
 {
 	return room >= hunt->need && (!hunt->mixed || hunt->by_gpus || free >= hunt->gpus);
 }
 
-bool hunt_has_room(const struct hunt *hunt)
+bool hunt_has_room(struct hunt *hunt)
 {
-	const struct fabric *fabric = hunt->fabric;
+	struct shape shape = {.leaf = FROND_NONE};
 	if (!enough(hunt, hunt->room, hunt->free))
 		return false;
-	for (uint32_t at = hunt->span.first, open; run_is_whole(hunt) && at < hunt->span.end;) {
-		uint32_t leaf = fabric->leaf_of[at], end = fabric->leaf_start[leaf + 1];
-		for (open = leaf_pinned(hunt, leaf); at < end; at++)
-			open |= members_on(hunt, at, hunt->work->freed[at]) > 0;
-		if (!open)
-			return false;
-	}
-	return true;
+	if (!shape_matters(hunt))
+		return true;
+	if (!hunt_pay(hunt, hunt->span.end - hunt->span.first))
+		return false;
+	for (uint32_t position = hunt->span.first; position < hunt->span.end; position++)
+		shape_add(hunt, &shape, position, members_on(hunt, position, hunt->work->freed[position]));
+	return shape_holds(hunt, &shape);
 }
 
 static void note_priority(struct hunt *hunt, const struct entry *entry, int32_t most)
@@ -185,36 +248,32 @@ static void note_priority(struct hunt *hunt, const struct entry *entry, int32_t 
 bool hunt_could(struct hunt *hunt, int32_t most, bool unbudgeted)
 {
 	const struct entry *entries = hunt->core->ledger.entries;
-	const struct fabric *fabric = hunt->fabric;
-	uint32_t room = 0, steps = 0, leaf = FROND_NONE;
-	uint64_t free = 0;
-	bool open = true;
+	struct shape shape = {.leaf = FROND_NONE};
+	uint32_t room = 0;
+	uint64_t free = 0, steps = 0;
+	bool shaped = shape_matters(hunt);
 	hunt->lower = INT32_MIN;
 	hunt->higher = INT32_MAX;
 	for (uint32_t position = hunt->span.first; position < hunt->span.end; position++) {
-		uint32_t freed = 0;
-		if (run_is_whole(hunt) && fabric->leaf_of[position] != leaf) {
-			if (!open)
-				break;
-			leaf = fabric->leaf_of[position];
-			open = leaf_pinned(hunt, leaf);
+		uint32_t freed = 0, members = 0;
+		steps += 2;
+		if (span_has(hunt->fabric, &hunt->span, position) && node_usable(hunt, position)) {
+			for (uint32_t at = node_at(hunt, position)->first; at != FROND_NONE;
+			     at = entry_node_next(&entries[at])) {
+				steps += 2;
+				note_priority(hunt, &entries[at], most);
+				if (hunt_may_go(hunt, at, most, unbudgeted))
+					freed += frees(hunt, &entries[at]);
+			}
+			uint32_t gpus = gpus_on(hunt, position, freed);
+			members = members_with(hunt, position, gpus);
+			free += gpus;
 		}
-		steps++;
-		if (!span_has(fabric, &hunt->span, position) || !node_usable(hunt, position))
-			continue;
-		for (uint32_t at = node_at(hunt, position)->first; at != FROND_NONE;
-		     at = entry_node_next(&entries[at])) {
-			steps += 2;
-			note_priority(hunt, &entries[at], most);
-			if (hunt_may_go(hunt, at, most, unbudgeted))
-				freed += frees(hunt, &entries[at]);
-		}
-		uint32_t members = members_on(hunt, position, freed);
 		room += members;
-		free += gpus_on(hunt, position, freed);
-		open |= members > 0;
+		if (shaped)
+			shape_add(hunt, &shape, position, members);
 	}
-	return hunt_pay(hunt, steps) && open && enough(hunt, room, free);
+	return hunt_pay(hunt, steps) && enough(hunt, room, free) && (!shaped || shape_holds(hunt, &shape));
 }
 
 /* ---- the gangs of a domain ----------------------------------------------------------------------------------------------- */
@@ -238,8 +297,9 @@ static bool node_gift(struct hunt *hunt, uint32_t position, int32_t most, struct
 		hunt->cut = true;
 		return false;
 	}
-	gift->rest = gpus_on(hunt, position, 0) % hunt->size;
-	gift->most = members_on(hunt, position, freed) - members_on(hunt, position, 0);
+	uint32_t free = gpus_on(hunt, position, 0);
+	gift->rest = free % hunt->size;
+	gift->most = members_with(hunt, position, gpus_on(hunt, position, freed)) - members_with(hunt, position, free);
 	return freed > 0 && (!hunt->exact || gift->most > 0);
 }
 
@@ -262,7 +322,8 @@ static void add_pod(struct hunt *hunt, const struct entry *entry, uint32_t posit
 	}
 	if (unit == NULL) {
 		unit = &work->units[work->unit_count];
-		*unit = (struct unit){.gang = entry_gang(entry), .before = FROND_NONE, .below = UNIT_NONE};
+		*unit = (struct unit){
+			.gang = entry_gang(entry), .before = FROND_NONE, .at = position, .below = UNIT_NONE};
 		work->unit_of[unit->gang] = (uint16_t)work->unit_count++;
 	}
 	gpus += unit->before == position ? 0 : gift->rest;
@@ -283,6 +344,7 @@ void hunt_refill(struct hunt *hunt, int32_t most)
 	struct victims_work *work = hunt->work;
 	const struct entry *entries = hunt->core->ledger.entries;
 	uint32_t sum = 0;
+	hunt_forget(hunt);
 	for (uint32_t i = 0; i < work->unit_count; sum += work->units[i++].count)
 		work->units[i].first = sum;
 	for (uint32_t position = hunt->span.first; position < hunt->span.end; position++) {
@@ -338,7 +400,8 @@ void hunt_collect(struct hunt *hunt, int32_t most)
 			add_pod(hunt, &entries[at], position, &gift);
 		}
 	}
-	hunt_pay(hunt, (hunt->span.end - hunt->span.first) + 16ull * hunt->inside_count);
+	hunt_pay(hunt,
+		 4ull * (hunt->span.end - hunt->span.first) + 16ull * hunt->inside_count + 64ull * work->unit_count);
 	hunt_refill(hunt, most);
 }
 
@@ -399,11 +462,12 @@ static void count_pod(struct hunt *hunt, uint32_t at, bool goes)
 	const struct entry *entry = &hunt->core->ledger.entries[at];
 	uint32_t position = hunt->fabric->position[entry_slot(entry)], gpus = frees(hunt, entry);
 	uint8_t *freed = &hunt->work->freed[position];
-	hunt->room -= members_on(hunt, position, *freed);
-	hunt->free -= gpus_on(hunt, position, *freed);
+	uint32_t before = gpus_on(hunt, position, *freed);
 	*freed = (uint8_t)(goes ? *freed + gpus : *freed - gpus);
-	hunt->room += members_on(hunt, position, *freed);
-	hunt->free += gpus_on(hunt, position, *freed);
+	uint32_t after = gpus_on(hunt, position, *freed);
+	hunt->room += members_with(hunt, position, after) - members_with(hunt, position, before);
+	hunt->free += after;
+	hunt->free -= before;
 }
 
 void hunt_choose(struct hunt *hunt, struct unit *unit, uint32_t gone)

@@ -61,8 +61,8 @@ static bool unit_before(struct seek *seek, const struct unit *a, const struct un
 	}
 	if (a->gain != b->gain)
 		return a->gain > b->gain;
-	if (gangs[a->gang].bound != gangs[b->gang].bound)
-		return gangs[a->gang].bound < gangs[b->gang].bound;
+	if (a->at != b->at)
+		return a->at < b->at;
 	return key_before(gangs[a->gang].key, gangs[b->gang].key);
 }
 
@@ -160,19 +160,26 @@ static uint32_t fewest(const struct seek *seek, uint32_t i, uint64_t gain)
 	return hi - i;
 }
 
+/* Not even all units from i on bring what is missing, nor would they with less of what is chosen. */
+static bool lacks(const struct seek *seek, uint32_t i)
+{
+	const struct victims_work *work = seek->hunt->work;
+	if (work->unit_count == 0)
+		return true;
+	const struct unit *end = &work->units[work->unit_count - 1];
+	uint64_t all = (uint64_t)end->before + end->gain, before = i < work->unit_count ? work->units[i].before : all;
+	return seek->hunt->gain + all - before < seek->want;
+}
+
 /* Is there no way on from unit i that costs less than the limit? More has to go than is chosen. */
 static bool hopeless(const struct seek *seek, uint32_t i)
 {
 	const struct hunt *hunt = seek->hunt;
 	const struct victims_work *work = hunt->work;
 	struct price least = hunt->price;
-	if (i == work->unit_count)
+	if (i >= work->unit_count || lacks(seek, i))
 		return true;
-	const struct unit *end = &work->units[work->unit_count - 1];
-	uint64_t left = (uint64_t)end->before + end->gain - work->units[i].before;
 	uint64_t gain = seek->want > hunt->gain ? seek->want - hunt->gain : 0;
-	if (left < gain)
-		return true;
 	if (seek->goal == GOAL_BUDGETS) {
 		uint64_t free = seek->unbudgeted > work->units[i].before ? seek->unbudgeted - work->units[i].before : 0;
 		if (gain > free)
@@ -230,10 +237,11 @@ static void keep(struct seek *seek)
 	struct unit *units = hunt->work->units;
 	for (uint32_t i = 0; i < hunt->work->unit_count; i++)
 		units[i].best = units[i].gone;
-	for (uint16_t i = seek->last; i != UNIT_NONE && hunt_pay(hunt, 8 + 8ull * units[i].count); i = units[i].below)
+	for (uint16_t i = seek->last; i != UNIT_NONE && hunt_pay(hunt, 32 + 16ull * units[i].count); i = units[i].below)
 		relieve(seek, &units[i]);
 	seek->limit = hunt->price;
 	seek->found = true;
+	hunt_found(hunt);
 	for (uint16_t i = seek->last; i != UNIT_NONE; i = units[i].below) {
 		uint32_t gone = units[i].best;
 		units[i].best = units[i].gone;
@@ -242,12 +250,12 @@ static void keep(struct seek *seek)
 }
 
 /* Back to the unit that was chosen last: less of it, or nothing. Returns the unit to go on with. */
-static uint32_t step_back(struct seek *seek)
+static uint32_t step_back(struct seek *seek, bool lacking)
 {
 	struct hunt *hunt = seek->hunt;
 	uint32_t i = seek->last;
 	struct unit *unit = &hunt->work->units[i];
-	uint32_t gone = unit->gone == UNIT_WHOLE ? unit->shrinks : unit->gone - 1;
+	uint32_t gone = lacking ? 0 : unit->gone == UNIT_WHOLE ? unit->shrinks : unit->gone - 1;
 	hunt_choose(hunt, unit, gone);
 	if (gone == 0)
 		seek->last = unit->below;
@@ -268,22 +276,22 @@ static bool seek_cheapest(struct seek *seek, bool first)
 		bool fits = !asked && undercuts(seek, &hunt->price) && hunt->price.gangs > 0 && enough(seek);
 		if (fits)
 			keep(seek);
-		if ((fits && first) || !hunt_pay(hunt, 16))
+		if ((fits && first) || !hunt_pay(hunt, 24))
 			break;
 		if (!fits && !hopeless(seek, i)) {
 			units[i].below = seek->last;
 			seek->last = (uint16_t)i;
 			hunt_choose(hunt, &units[i], most_gone(&units[i]));
-			hunt_pay(hunt, 4ull * units[i].count);
+			hunt_pay(hunt, 8ull * units[i].count);
 			asked = false;
 			i++;
 			continue;
 		}
 		if (seek->last == UNIT_NONE)
 			break;
-		hunt_pay(hunt, 4ull * units[seek->last].count);
+		hunt_pay(hunt, 8ull * units[seek->last].count);
 		uint16_t last = seek->last;
-		i = step_back(seek);
+		i = step_back(seek, !fits && i == last + 1u && lacks(seek, i));
 		asked = seek->last != last; /* less is chosen than on the way down, where it was not enough */
 	}
 	while (seek->last != UNIT_NONE) {
@@ -319,12 +327,10 @@ static bool fits_with_budgets(struct hunt *hunt, int32_t most, uint32_t budgets)
  * is nothing to be tried. */
 static int32_t lowest_priority(struct hunt *hunt, int32_t most, uint32_t budgets)
 {
-	int64_t hi = most, lo = INT32_MIN; /* up to hi it works */
-	if (fits_with_budgets(hunt, INT32_MIN, budgets))
-		return INT32_MIN;
-	lo = (int64_t)hunt->higher - 1;
-	while (hi - lo > 1) {
-		int64_t mid = lo + (hi - lo) / 2;
+	int64_t hi = most, lo = (int64_t)INT32_MIN - 1; /* up to hi it works, up to lo it does not */
+	for (bool first = true; hi - lo > 1; first = false) {
+		int64_t mid =
+			first ? hi - 1 : lo + (hi - lo) / 2; /* mostly the one that others have reached is the lowest */
 		bool fits = fits_with_budgets(hunt, (int32_t)mid, budgets);
 		if (fits)
 			hi = hunt->lower;

@@ -13,7 +13,7 @@
 
 #define UNIT_WHOLE UINT32_MAX
 #define UNIT_NONE  UINT16_MAX
-enum { SUMS = 256 };
+enum { SUMS = 1024 };
 
 struct sums { /* of a gang */
 	uint32_t gang;
@@ -51,7 +51,8 @@ struct hunt { /* one call */
 	bool cut;              /* something was not looked at: a bound */
 	bool budgets;          /* some pod that may go has one */
 	int32_t lower, higher; /* hunt_could(): the nearest priorities of gangs there, up to its bound and above it */
-	struct sums sums[SUMS];
+	struct sums *sums;     /* by gang % SUMS, in the planner's scratch, too */
+	bool found;            /* somewhere */
 };
 
 /* ---- victims.c ------------------------------------------------------------------------------------------------------- */
@@ -60,6 +61,8 @@ struct hunt { /* one call */
 int price_compare(const struct price *a, const struct price *b);
 /* Pays from the call's budget and the domain's share of it. False: no more. */
 bool hunt_pay(struct hunt *hunt, uint64_t steps);
+/* A first choice has been found: from here on a domain has its share only. */
+void hunt_found(struct hunt *hunt);
 /* Does the gang fit into the domain in hand, with all gone that may go, or those that are chosen? For both there is room by
  * counting. */
 bool hunt_fits_without(struct hunt *hunt, int32_t most, bool unbudgeted);
@@ -73,10 +76,12 @@ bool hunt_may_go(struct hunt *hunt, uint32_t entry, int32_t most, bool unbudgete
 /* Pods that may go without the gang going whole. */
 uint32_t hunt_spare(const struct hunt *hunt, uint32_t gang);
 const struct sums *hunt_sums(struct hunt *hunt, uint32_t gang);
+/* The planner has used its scratch: what is known of sums is lost. */
+void hunt_forget(struct hunt *hunt);
 /* Order of the pods of gangs that may shrink; once a call. */
 void hunt_rank(struct hunt *hunt);
 /* By counting: is there room in the domain in hand, with those chosen gone? */
-bool hunt_has_room(const struct hunt *hunt);
+bool hunt_has_room(struct hunt *hunt);
 /* The same, with all gone that may go. */
 bool hunt_could(struct hunt *hunt, int32_t most, bool unbudgeted);
 /* The gangs of the domain up to a priority, those that bring most first; nobody is chosen. */

@@ -151,6 +151,8 @@ static void say_never(const struct answer *answer, struct out *out)
 	say_need(answer, out);
 	out_printf(out, "; the cluster could hold %" PRIu64 " %s at best", answer->ever,
 		   answer->gpus_each == 0 ? "GPUs" : "of them");
+	if (answer->gpus_each == 0 && answer->ever >= answer->gpus)
+		out_printf(out, ", but members of these sizes do not fit its nodes together");
 	if (answer->bandwidth_gbps > 0)
 		out_printf(out, " on links of %" PRIu32 " Gb or more", answer->bandwidth_gbps);
 	if (answer->claimed)

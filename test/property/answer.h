@@ -180,7 +180,12 @@ static bool check_answer(struct world *world, const struct job *job, const struc
 	bool placed = outcome->placed && !gpu_count_wrong(job);
 	bool fine;
 
-	if (strcmp(text_of(answer, "name"), job->name) != 0)
+	if (placed && outcome->open)
+		fine = complain(complaint,
+				"it can be placed, by step 3 as well as [%d %d %d %d], and the answer is none such",
+				outcome->plan.key.step3[0], outcome->plan.key.step3[1], outcome->plan.key.step3[2],
+				outcome->plan.key.step3[3]);
+	else if (strcmp(text_of(answer, "name"), job->name) != 0)
 		fine = complain(complaint, "the answer is for \"%s\"", text_of(answer, "name"));
 	else if (!placed && cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(answer, "placed")))
 		fine = check_refusal(job, outcome, answer, complaint);

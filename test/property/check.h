@@ -95,9 +95,30 @@ struct course {
 	bool greedy_lost;
 };
 
-/* skip: an entry that is not planned, -1 for none. */
-static void course_run(const struct instance *instance, int skip, struct course *course)
+/* Where the outcome is open, the answer's nodes are taken if they will do. */
+static void answer_adopt(struct world *world, const struct job *job, const struct state *state, const cJSON *answer,
+			 struct outcome *outcome)
 {
+	struct gang gang = gang_of(world, job, outcome->members);
+	const cJSON *member;
+	int node[MEMBERS_MAX];
+
+	memset(node, -1, sizeof node);
+	cJSON_ArrayForEach(member, cJSON_GetObjectItemCaseSensitive(answer, "members"))
+	{
+		const cJSON *rank = cJSON_GetObjectItemCaseSensitive(member, "rank");
+		if (cJSON_IsNumber(rank) && rank->valueint >= 0 && rank->valueint < MEMBERS_MAX)
+			node[rank->valueint] = node_by_name(world->fabric, text_of(member, "node"));
+	}
+	plan_adopt(&gang, state, node, outcome);
+}
+
+/* skip: an entry that is not planned, -1 for none. root: the answer to `plan`; NULL: there is none. */
+static void course_run(const struct instance *instance, int skip, const cJSON *root, struct course *course)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "jobs");
+	const cJSON *answer = cJSON_IsArray(list) ? list->child : NULL;
+
 	world_open(&course->world, &instance->fabric);
 	memset(course->present, 0, sizeof course->present);
 	course->state = state_of_day(&instance->fabric);
@@ -114,6 +135,9 @@ static void course_run(const struct instance *instance, int skip, struct course 
 			continue;
 		}
 		*outcome = job_plan(&course->world, job, &course->state);
+		if (outcome->open && answer != NULL)
+			answer_adopt(&course->world, job, &course->state, answer, outcome);
+		answer = answer == NULL ? NULL : answer->next;
 		if (!outcome->placed || gpu_count_wrong(job))
 			continue;
 		course->greedy_lost =

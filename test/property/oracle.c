@@ -6,7 +6,8 @@
  * each a header that is included here only, from the bottom up:
  *   instance.h  a cluster with its jobs               make.h     a random one
  *   files.h     the same as YAML or JSON              gpus.h     which GPUs inside a node (3.7)
- *   rules.h     what a gang must meet (3.3)           plan.h     the best placement (3.4)
+ *   rules.h     what a gang must meet (3.3)           pack.h     the same, and step 3, for several sizes
+ *   plan.h      the best placement (3.4)
  *   answer.h    what is wrong with an answer          greedy.h   a plain scheduler, for comparison
  *   check.h     an instance from first to last job    moves.h    recover and defrag
  *   victims.h   preempt
@@ -240,7 +241,7 @@ static void failure_keep(const struct options *options, int64_t index, const str
 	       (unsigned long long)options->seed, (long long)index);
 }
 
-/* Asks one question and has the answer judged. */
+/* Asks one question and has the answer judged. What is right follows from the answer to `plan` where several plans are. */
 static bool ask(const struct options *options, const struct files *files, int64_t index,
 		const struct instance *instance, enum verb verb, struct course *course, struct totals *totals)
 {
@@ -252,6 +253,10 @@ static bool ask(const struct options *options, const struct files *files, int64_
 
 	if (answer && !root)
 		complain(&complaint, "the answer is not JSON");
+	if (verb == VERB_PLAN) {
+		course_run(instance, -1, root, course);
+		stats_add_course(&totals->plans, instance, course);
+	}
 	if (root && verb == VERB_PLAN)
 		right = check_plans(instance, course, root, &complaint);
 	else if (root && verb == VERB_RECOVER)
@@ -282,11 +287,10 @@ static void run_one(const struct options *options, const struct files *files, in
 	bool right = true;
 
 	instance_make(options->seed, (uint64_t)index, options->verb, &instance);
-	course_run(&instance, skips_one(options->verb) ? instance.defrag_for : -1, &course);
-	if (!skips_one(options->verb)) {
-		stats_add_course(&totals->plans, &instance, &course);
+	if (skips_one(options->verb))
+		course_run(&instance, instance.defrag_for, NULL, &course);
+	else
 		right = ask(options, files, index, &instance, VERB_PLAN, &course, totals);
-	}
 	if (right && options->verb != VERB_PLAN)
 		right = ask(options, files, index, &instance, options->verb, &course, totals);
 	*(right ? &totals->passed : &totals->failed) += 1;

@@ -6,10 +6,12 @@
  *  P1  Step 7 compares the lists of distinct nodes of the members that are placed (not pinned); of two lists that begin
  *      alike the shorter comes first.
  *  P2  Under the rule "nvlink domain" a candidate is a domain, in the order of the first node.
- *  P3  Mixed sizes: under "single node" each leaf offers the node with the best links (step 4), then the fewest GPUs
+ *  P3  Mixed sizes: what steps 1 to 3 attain is found by brute force (pack.h). If first-fit decreasing attains it in a
+ *      span, the best of these by steps 4 to 7 is the answer; else any placement that attains it. Of spans: under "single node" each leaf offers the node with the best links (step 4), then the fewest GPUs
  *      left over, then the lowest position; under "nvlink domain" a span is a domain; else as in the readings. A span
  *      is where the whole gang is: pinned members, too.
- *      `distributed` tries each span with the fewest members a node with which first-fit decreasing works there.
+ *      `distributed` tries every span with the fewest members a node with which first-fit decreasing works anywhere,
+ *      and with any number up to that which stays on one node.
  *  P4  A preferred NVLink domain restricts the nodes of its leaf.
  */
 #ifndef FROND_TEST_PLAN_H
@@ -17,7 +19,7 @@
 
 #include <stdlib.h>
 
-#include "rules.h"
+#include "pack.h"
 
 enum { CANDIDATES_MAX = 4096, STEP3_KEY = 4, STEP6_KEY = 4 };
 enum step { STEP_NONE, STEP_3 = 3, STEP_4, STEP_5, STEP_6, STEP_7, STEPS };
@@ -43,6 +45,8 @@ struct outcome { /* what the answer for a gang must be */
 	int compared; /* candidates */
 	enum step decided;
 	int members;
+	bool open;        /* of the plan only the key of step 3 is known: plan_adopt() */
+	unsigned allowed; /* then: the nodes that it may use */
 	struct plan plan;
 };
 
@@ -528,14 +532,19 @@ static bool pins_inside(const struct gang *gang, unsigned nodes)
 	return true;
 }
 
-static bool plan_mixed(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
-		       struct outcome *outcome)
+/* The best of what first-fit decreasing gives in each span. */
+static bool plan_first_fit(const struct gang *gang, const struct state *state, const struct rule *rule,
+			   unsigned allowed, struct outcome *outcome)
 {
 	const struct fabric *fabric = gang->world->fabric;
 	bool spreads = gang->job->strategy == STRATEGY_DISTRIBUTED;
 	unsigned spans[SPANS_MAX];
 	struct plan plan;
-	int count = 0;
+	int count = 0, pinned[NODES_MAX] = {0}, most_pinned = 0;
+
+	for (int rank = 0; rank < gang->members; rank++)
+		if (gang->pin[rank] >= 0 && ++pinned[gang->pin[rank]] > most_pinned)
+			most_pinned = pinned[gang->pin[rank]];
 
 	for (int l = 0; rule->kind == RULE_SINGLE_NODE && l < fabric->leaf_count; l++)
 		if (leaf_offers(gang, state, rule, allowed, l, &plan))
@@ -547,16 +556,107 @@ static bool plan_mixed(const struct gang *gang, const struct state *state, const
 	}
 	if (rule->kind != RULE_SINGLE_NODE && rule->kind != RULE_NVLINK_DOMAIN)
 		count = spans_list(fabric, spans);
-	for (int i = 0; i < count; i++) {
-		int per_node = spreads ? 1 : MEMBERS_MAX;
-		if (!pins_inside(gang, spans[i]))
-			continue;
-		while (per_node <= MEMBERS_MAX && !span_plan(gang, state, rule, spans[i] & allowed, per_node, &plan))
-			per_node++;
-		if (per_node <= MEMBERS_MAX)
-			plan_keep(gang->job, &plan, outcome);
+	for (int per_node = spreads ? 1 : MEMBERS_MAX; per_node <= MEMBERS_MAX; per_node++) {
+		for (int i = 0; i < count; i++)
+			if (pins_inside(gang, spans[i]) &&
+			    span_plan(gang, state, rule, spans[i] & allowed, per_node, &plan))
+				plan_keep(gang->job, &plan, outcome);
+		if (outcome->placed && per_node >= most_pinned)
+			break;
 	}
 	return outcome->placed;
+}
+
+/* The best that any placement attains by step 3, from every set of leaves. */
+struct attained {
+	const struct pack *pack;
+	const struct rule *rule;
+	bool found;
+	int key[STEP3_KEY];
+};
+
+static void attained_visit(void *context, const int *leaves, int fewest, int widest)
+{
+	struct attained *attained = context;
+	const struct pack *pack = attained->pack;
+	struct facts facts = facts_of_leaves(pack->gang->world->fabric, pack->gang->job, leaves);
+	int key[STEP3_KEY];
+
+	(void)widest;
+	facts.nodes = fewest;
+	for (int n = 0; n < NODES_MAX; n++)
+		facts.nodes += pack->on_node[n] > 0;
+	facts.one_domain = true; /* one domain at a time */
+	if (!facts.links_admit || !rule_is_met(attained->rule, &facts))
+		return;
+	facts.fullest_node = pack->per_node;
+	facts.fullest_leaf = pack->per_leaf;
+	key_step3(pack->gang->job, &facts, key);
+	if (!attained->found || ints_compare(key, attained->key, STEP3_KEY) < 0)
+		memcpy(attained->key, key, sizeof key);
+	attained->found = true;
+}
+
+/* `distributed` has at most so many on a node and in a leaf: the first that works. */
+static void attained_in(const struct gang *gang, const struct state *state, unsigned allowed, struct attained *attained)
+{
+	static struct pack pack; /* large */
+	bool spreads = gang->job->strategy == STRATEGY_DISTRIBUTED, works = false;
+	int per_node = 1, per_leaf = 1;
+
+	pack_open(&pack, gang, state, allowed);
+	attained->pack = &pack;
+	for (int n = 0; n < NODES_MAX; n++)
+		per_node = pack.on_node[n] > per_node ? pack.on_node[n] : per_node;
+	for (int l = 0; l < LEAVES_MAX; l++)
+		per_leaf = pack.in_leaf[l] > per_leaf ? pack.in_leaf[l] : per_leaf;
+	for (pack.per_node = spreads ? per_node : MEMBERS_MAX; pack.per_node <= MEMBERS_MAX && !works;
+	     pack.per_node++) {
+		pack_fill(&pack);
+		struct attained any = {.pack = &pack, .rule = attained->rule};
+		each_set(&pack, attained_visit, &any);
+		works = any.found;
+		for (pack.per_leaf = spreads ? per_leaf : MEMBERS_MAX; works && pack.per_leaf <= MEMBERS_MAX;
+		     pack.per_leaf++) {
+			struct attained here = {.pack = &pack, .rule = attained->rule};
+			pack_fill(&pack);
+			each_set(&pack, attained_visit, &here);
+			if (!here.found)
+				continue;
+			if (!attained->found || ints_compare(here.key, attained->key, STEP3_KEY) < 0)
+				memcpy(attained->key, here.key, sizeof here.key);
+			attained->found = true;
+			break;
+		}
+		pack.per_leaf = MEMBERS_MAX;
+	}
+}
+
+/* Steps 1 to 3 by brute force. The plan itself is what first fit gives where that is as good; elsewhere there is none
+ * here, and any one that is as good will do: see plan_adopt(). */
+static bool plan_mixed(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
+		       struct outcome *outcome)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	struct attained attained = {.rule = rule};
+	bool stretches = rule->kind == RULE_SINGLE_NODE || rule->kind == RULE_NVLINK_DOMAIN;
+
+	for (int n = 0; stretches && n < fabric->node_count; n++) {
+		unsigned nodes = rule->kind == RULE_SINGLE_NODE ? 1u << n : domain_of(fabric, n);
+		if (nodes && pins_inside(gang, nodes))
+			attained_in(gang, state, nodes & allowed, &attained);
+	}
+	if (!stretches)
+		attained_in(gang, state, allowed, &attained);
+	if (!attained.found)
+		return false;
+	outcome->open = !plan_first_fit(gang, state, rule, allowed, outcome) ||
+			ints_compare(outcome->plan.key.step3, attained.key, STEP3_KEY) != 0;
+	assert(outcome->open || ints_compare(outcome->plan.key.step3, attained.key, STEP3_KEY) >= 0);
+	memcpy(outcome->plan.key.step3, attained.key, sizeof attained.key);
+	outcome->allowed = allowed;
+	outcome->decided = STEP_3;
+	return outcome->placed = true;
 }
 
 /* ---- a gang ----------------------------------------------------------------------------------------------------- */
@@ -610,6 +710,53 @@ static struct outcome gang_plan(const struct gang *gang, const struct state *sta
 		return outcome;
 	outcome.relaxed = plan_under(gang, state, &none, ~0u, &outcome);
 	return outcome;
+}
+
+/* The node of each rank in an answer, where the outcome is open: if every constraint is met, and step 3 no worse than
+ * possible, the outcome's plan is this one from now on. */
+static bool plan_adopt(const struct gang *gang, const struct state *state, const int *node, struct outcome *outcome)
+{
+	const struct fabric *fabric = gang->world->fabric;
+	const struct rule none = {.kind = RULE_NONE};
+	struct placement placement = {.members = gang->members};
+	int placed[NODES_MAX] = {0}, gpus[NODES_MAX] = {0}, in_leaf[LEAVES_MAX] = {0}, opened[LEAVES_MAX] = {0};
+
+	for (int rank = 0; rank < gang->members; rank++) {
+		int n = placement.node[rank] = is_missing(gang, rank) ? node[rank] : gang->pin[rank];
+		if (!is_missing(gang, rank))
+			continue;
+		if (n < 0 || !(outcome->allowed & (1u << n)) || !node_admits(&fabric->nodes[n], gang->job) ||
+		    state->closed[n])
+			return false;
+		for (int lower = 0; lower < rank; lower++)
+			if (is_missing(gang, lower) && gang->job->sizes[lower] == gang->job->sizes[rank] &&
+			    node[lower] > n)
+				return false;
+		placed[n]++;
+		gpus[n] += gang->job->sizes[rank];
+	}
+	for (int n = 0; n < fabric->node_count; n++) {
+		bool stays = false;
+		for (int rank = 0; rank < gang->members; rank++)
+			stays = stays || gang->pin[rank] == n;
+		in_leaf[fabric->nodes[n].leaf] += gpus[n];
+		opened[fabric->nodes[n].leaf] += placed[n] > 0 && !stays;
+		if (placed[n] > 0 && (placed[n] > node_bound(gang, true, n) || gpus[n] > free_count(fabric, state, n)))
+			return false;
+	}
+	for (int l = 0; l < fabric->leaf_count; l++)
+		if (in_leaf[l] > 0 && (in_leaf[l] + pinned_share(gang, l).gpus > max_gpus_per_leaf(gang, l) ||
+				       (opened[l] > nodes_to_open(gang, l) && !fabric->leaves[l].loose)))
+			return false;
+	if (!masks_choose(gang, state, &placement))
+		return false;
+	struct plan plan = plan_of(gang, state, &placement);
+	if (!plan.facts.links_admit || !rule_is_met(outcome->relaxed ? &none : &outcome->rule, &plan.facts) ||
+	    ints_compare(plan.key.step3, outcome->plan.key.step3, STEP3_KEY) != 0)
+		return false;
+	outcome->plan = plan;
+	outcome->open = false;
+	return true;
 }
 
 /* All members, else the minMember lowest ranks. */

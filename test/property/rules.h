@@ -10,8 +10,6 @@
  *      the number of spines are counted over the capacity placements that use n nodes.
  *  R3  Rules bound the number of leaves and spines from above ("at most").
  *  R4  defaults.uplinkGbps is for nodes; a leaf without uplinkGbps is unlimited.
- *  R5  Mixed sizes: by capacity, too, a span counts only if first-fit decreasing gives the shape that the rule asks
- *      for.
  */
 #ifndef FROND_TEST_RULES_H
 #define FROND_TEST_RULES_H
@@ -630,53 +628,6 @@ static int spans_list(const struct fabric *fabric, unsigned *spans)
 		}
 	spans[count++] = ~0u;
 	return count;
-}
-
-static struct rule rule_of_mixed(const struct gang *all)
-{
-	const struct fabric *fabric = all->world->fabric;
-	struct shapes shapes = {.fewest_leaves = NOT_FOUND, .fewest_spines = NOT_FOUND};
-	unsigned spans[SPANS_MAX];
-	int node[MEMBERS_MAX], per_node = spreads_by_rule(all->job) ? 1 : MEMBERS_MAX;
-	bool one_node = false, one_domain = false, found = false;
-	int count = spans_list(fabric, spans);
-
-	for (; per_node <= MEMBERS_MAX && !found; per_node++)
-		for (int i = 0; i < count; i++) {
-			if (!first_fit(all, NULL, spans[i], per_node, node))
-				continue;
-			struct facts facts = facts_of_nodes(fabric, all->job, node, all->members);
-			if (!facts.links_admit)
-				continue;
-			found = true;
-			if (facts.runs == 1 && facts.loose == 0 && facts.leaves < shapes.fewest_leaves)
-				shapes.fewest_leaves = facts.leaves;
-			if (facts.spines_adjacent && facts.runs == facts.spines && facts.spines < shapes.fewest_spines)
-				shapes.fewest_spines = facts.spines;
-			if (facts.leaves == 1)
-				for (int l = 0; l < fabric->leaf_count; l++)
-					if (spans[i] == span_of_leaves(fabric, l, l) &&
-					    facts.nodes < nodes_of_leaf(fabric, l))
-						shapes.leaf_to_spare = true;
-			shapes.most_nodes = facts.nodes > shapes.most_nodes ? facts.nodes : shapes.most_nodes;
-		}
-	if (!found)
-		return (struct rule){.never = true};
-	for (int n = 0; n < fabric->node_count; n++) {
-		one_node = one_node || first_fit(all, NULL, 1u << n, MEMBERS_MAX, node);
-		one_domain = one_domain || first_fit(all, NULL, domain_of(fabric, n), MEMBERS_MAX, node);
-	}
-	if (spreads_by_rule(all->job))
-		one_node = one_node && shapes.most_nodes == 1;
-	return rule_from_shape(all->job, one_node, one_domain, &shapes);
-}
-
-/* Pins do not count: the rule comes from capacity. */
-static struct rule rule_of(const struct gang *gang)
-{
-	struct gang all = gang_of(gang->world, gang->job, gang->members);
-	all.bounds = gang->bounds;
-	return sizes_equal(gang->job, gang->members) ? rule_of_equal(&all) : rule_of_mixed(&all);
 }
 
 #endif

@@ -16,6 +16,13 @@ static struct frond_move moves[MOVES_MAX];
 static struct frond_member members[MEMBERS];
 static struct frond_place places[MEMBERS];
 
+/* A plan is paid from the budget of its call. */
+static bool rule_asked(const struct ask *ask, struct answer *answer)
+{
+	budget_begin(place_budget(rig->core.work), rig->core.fabric.node_count);
+	return place_rule_of(rig->core.work, ask, answer);
+}
+
 /* Carries the moves out as a set, and asks the planner. */
 static bool fits_after(const struct ask *ask)
 {
@@ -38,6 +45,7 @@ static bool fits_after(const struct ask *ask)
 		TEST_ASSERT_EQUAL_INT32(FROND_OK, ledger_enter(&rig->core.ledger, moves[i].pod, HOLD_BOUND, moves[i].to,
 							       moves[i].gpu_mask, 0, 0, FROND_NONE, &entry));
 	}
+	budget_begin(place_budget(rig->core.work), rig->core.fabric.node_count);
 	place_gang(rig->core.work, &strict, &answer, places);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_undo(&rig->core));
 	return answer.plan.outcome == FROND_PLACED;
@@ -313,7 +321,7 @@ static void random_case(void)
 		ask.strategy = (enum strategy)terms.strategy;
 		ask.latency_sensitive = terms.latency_sensitive;
 		ask.bandwidth_gbps = terms.bandwidth_gbps;
-		bool ruled = place_rule_of(rig->core.work, &ask, &brute.rule_of[gang]) && ask.mode != MODE_IGNORE &&
+		bool ruled = rule_asked(&ask, &brute.rule_of[gang]) && ask.mode != MODE_IGNORE &&
 			     !(brute.rule_of[gang].plan.flags & FROND_PLAN_SHAPELESS);
 		brute.held[gang] = ruled && rule_met(&brute.rule_of[gang], brute.gbps, slots, count);
 	}
@@ -330,7 +338,7 @@ static void random_case(void)
 	ask.bandwidth_gbps = brute.gbps;
 	brute.ask = &ask;
 	dig(&ask, MOVES_MAX, FROND_OK);
-	if (!place_rule_of(rig->core.work, &ask, &brute.rule) || (brute.rule.plan.flags & FROND_PLAN_SHAPELESS) ||
+	if (!rule_asked(&ask, &brute.rule) || (brute.rule.plan.flags & FROND_PLAN_SHAPELESS) ||
 	    (ask.latency_sensitive && ask.mode != MODE_IGNORE && brute.rule.plan.rule >= FROND_RULE_ADJACENT_LEAVES)) {
 		TEST_ASSERT_EQUAL_UINT32(0, out.count);
 		return;
@@ -430,7 +438,7 @@ static void random_large_case(void)
 					slot[i] = moves[m].to;
 		if (jobs[j].count == 0)
 			continue;
-		TEST_ASSERT_TRUE(place_rule_of(rig->core.work, &jobs[j].ask, &answer));
+		TEST_ASSERT_TRUE(rule_asked(&jobs[j].ask, &answer));
 		TEST_ASSERT_TRUE(rule_met(&answer, brute.gbps, slot, jobs[j].count));
 	}
 }

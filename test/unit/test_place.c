@@ -277,9 +277,9 @@ static void test_members_of_several_sizes_are_distributed_too(void)
 	struct wanted w = {.name = "a", .members = 4, .sizes = four, .wishes = "placement-strategy=distributed"};
 	expect(&w, FROND_RULE_COMPLETE_LEAF, "node-1 node-2 node-3 node-4");
 	w.wishes = "placement-strategy=distributed topology-mode=Ignore";
-	expect(&w, FROND_RULE_NONE, "node-1 node-2 node-3 node-4");
+	expect(&w, FROND_RULE_NONE, "node-1 node-2 node-5 node-6"); /* two in the fullest leaf, not four */
 	w = (struct wanted){.name = "a", .members = 6, .sizes = six, .wishes = "placement-strategy=distributed"};
-	expect(&w, FROND_RULE_ADJACENT_LEAVES, "node-1 node-2 node-3 node-4 node-5 node-6");
+	expect(&w, FROND_RULE_ADJACENT_LEAVES, "node-1 node-2 node-3 node-5 node-6 node-7"); /* three in each leaf */
 	occupy(c, "node-3", 0xff);
 	occupy(c, "node-4", 0xff);
 	occupy(c, "node-6", 0xff);

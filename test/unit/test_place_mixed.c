@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of several sizes: first-fit decreasing over spans, compared from step 3 of spec 3.4 on. */
+/* Members of several sizes: whether they fit, exactly, and which span is the best from step 3 of spec 3.4 on. */
 #include "cluster.h"
 
 static struct cluster *c;
@@ -81,23 +81,96 @@ static void test_a_cap_per_leaf_is_not_for_nodes_without_one(void)
 	cluster("spine:1 leaf:1 node:1 gpu:8", "{\"topologyConstraints\": {\"maxGPUsPerLeaf\": 2}}");
 	node_put(c, 1, "loose", 8, NULL, NULL);
 	expect(sizes, 2, "", FROND_RULE_SINGLE_NODE, "loose loose");
-	expect(sizes, 2, "topology-mode=Ignore", FROND_RULE_NONE, "loose node-1");
+	expect(sizes, 2, "topology-mode=Ignore", FROND_RULE_NONE, "loose loose"); /* first fit would use two */
+}
+
+/* ---- where first fit fails --------------------------------------------------------------------------------------- */
+
+/* First fit begins with 4 and 3 on one node and strands a GPU; 4 + 2 + 2 and 3 + 3 + 2 fit. */
+static void test_two_full_nodes_hold_what_first_fit_does_not(void)
+{
+	static const uint32_t sizes[] = {4, 3, 3, 2, 2, 2};
+	cluster("spine:1 leaf:1 node:2 gpu:8", "");
+	expect(sizes, 6, "topology-mode=Ignore", FROND_RULE_NONE, "node-1 node-2 node-2 node-1 node-1 node-2");
+	TEST_ASSERT_EQUAL_UINT32(0, c->plan.flags);
+	expect(sizes, 6, "", FROND_RULE_COMPLETE_LEAF, "node-1 node-2 node-2 node-1 node-1 node-2");
+	expect(sizes, 6, "placement-strategy=distributed", FROND_RULE_COMPLETE_LEAF,
+	       "node-1 node-2 node-2 node-1 node-1 node-2");
+}
+
+/* 15 GPUs for 16; three of five on two nodes; and what every bound allows and no packing does. */
+static void test_never_is_said_when_it_is_proven(void)
+{
+	static const uint32_t sizes[] = {4, 3, 3, 2, 2, 2}, fives[] = {5, 5, 5, 1}, tight[] = {5, 5, 2, 2, 2};
+	const struct wanted sum = {.name = "a", .members = 6, .sizes = sizes, .wishes = "topology-mode=Ignore"};
+	const struct wanted large = {.name = "b", .members = 4, .sizes = fives, .wishes = "topology-mode=Ignore"};
+	const struct wanted packed = {.name = "c", .members = 5, .sizes = tight, .wishes = "topology-mode=Ignore"};
+	cluster(FABRIC "spines: [{name: s, leaves: [{name: l, nodes: [a, b]}]}]\n"
+		       "nodes: [{name: b, gpus: 7}]\n",
+		"");
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, plan(c, &sum));
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, plan(c, &large));
+	cluster("spine:1 leaf:1 node:2 gpu:8", "");
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, plan(c, &packed));
+	TEST_ASSERT_EQUAL_UINT32(0, c->plan.flags);
+}
+
+/* Today a node less: the gang waits, and that, too, is a proof. */
+static void test_a_gang_waits_where_no_packing_fits_today(void)
+{
+	static const uint32_t sizes[] = {4, 3, 3, 2, 2, 2};
+	const struct wanted want = {.name = "a", .members = 6, .sizes = sizes, .wishes = ""};
+	cluster("spine:1 leaf:1 node:2 gpu:8", "");
+	occupy(c, "node-2", 0x01);
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &want));
+}
+
+/* Fewest nodes: 5 + 3, 5 + 3 and 4 + 4; first fit puts 4 beside nothing. */
+static void test_consolidated_uses_the_fewest_nodes(void)
+{
+	static const uint32_t sizes[] = {5, 5, 4, 4, 3, 3};
+	cluster("spine:1 leaf:1 node:6 gpu:8", "");
+	expect(sizes, 6, "placement-strategy=consolidated", FROND_RULE_SAME_LEAF,
+	       "node-1 node-2 node-3 node-3 node-1 node-2");
+	static const uint32_t apart[] = {4, 3, 3, 2, 2, 2};
+	expect(apart, 6, "placement-strategy=consolidated", FROND_RULE_SAME_LEAF,
+	       "node-1 node-2 node-2 node-1 node-1 node-2");
+	TEST_ASSERT_EQUAL_UINT32(2, c->plan.nodes);
+}
+
+/* Two spines with a leaf in between that is full: relaxed, one spine that packs tightly comes before two. */
+static void test_relaxed_takes_the_one_spine_that_holds_it(void)
+{
+	static const uint32_t sizes[] = {4, 3, 3, 2, 2, 2};
+	cluster(FABRIC
+		"spines:\n"
+		"- {name: s0, leaves: [{name: l0, nodes: [a]}]}\n"
+		"- {name: s1, leaves: [{name: l1, nodes: [b]}, {name: l2, nodes: [full]}, {name: l3, nodes: [d]}]}\n",
+		"");
+	occupy(c, "full", 0xff);
+	expect(sizes, 6, "topology-mode=Preferred", FROND_RULE_ADJACENT_LEAVES, "b d d b b d");
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_RELAXED, c->plan.flags);
 }
 
 /* ---- how many candidates ---------------------------------------------------------------------------------------- */
 
-/* Runs of two leaves and more, of 91 leaves 4,095, and everything together once more. */
-static void test_exactly_4096_spans_are_compared(void)
+/* A run from each leaf but the last, and everything together once more; longer runs give the same placement. Of wholly
+ * free leaves that are alike the first run wins by position: the others are not looked at. */
+static void test_one_span_is_compared_for_each_leaf(void)
 {
-	static const uint32_t sizes[] = {8, 4};
+	static const uint32_t sizes[] = {7, 4};
+	char name[16];
 	cluster("spine:1 leaf:91 node:1 gpu:8", "");
 	expect(sizes, 2, "topology-mode=Ignore", FROND_RULE_NONE, "node-1 node-2");
 	TEST_ASSERT_EQUAL_UINT32(0, c->plan.flags);
-	TEST_ASSERT_EQUAL_UINT64(4096, stats(c).steps);
-	cluster("spine:1 leaf:92 node:1 gpu:8", "");
+	TEST_ASSERT_EQUAL_UINT64(2, stats(c).steps);
+	for (uint32_t i = 1; i <= 91; i++) {
+		snprintf(name, sizeof name, "node-%u", (unsigned)i);
+		occupy(c, name, 1);
+	}
 	expect(sizes, 2, "topology-mode=Ignore", FROND_RULE_NONE, "node-1 node-2");
-	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_BOUNDED, c->plan.flags);
-	TEST_ASSERT_EQUAL_UINT64(4096, stats(c).steps);
+	TEST_ASSERT_EQUAL_UINT32(0, c->plan.flags);
+	TEST_ASSERT_EQUAL_UINT64(2 + 91, stats(c).steps);
 }
 
 int main(void)
@@ -107,6 +180,11 @@ int main(void)
 	RUN_TEST(test_a_span_that_is_found_later_wins_when_its_nodes_are_lower);
 	RUN_TEST(test_distributed_over_the_only_node_is_a_single_node);
 	RUN_TEST(test_a_cap_per_leaf_is_not_for_nodes_without_one);
-	RUN_TEST(test_exactly_4096_spans_are_compared);
+	RUN_TEST(test_two_full_nodes_hold_what_first_fit_does_not);
+	RUN_TEST(test_never_is_said_when_it_is_proven);
+	RUN_TEST(test_a_gang_waits_where_no_packing_fits_today);
+	RUN_TEST(test_consolidated_uses_the_fewest_nodes);
+	RUN_TEST(test_relaxed_takes_the_one_spine_that_holds_it);
+	RUN_TEST(test_one_span_is_compared_for_each_leaf);
 	return UNITY_END();
 }

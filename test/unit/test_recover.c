@@ -297,8 +297,8 @@ static void a_gang_of_4000_moves_to_free_nodes(void)
 	widest_gang(16, 4000, 2); /* 8 spines of 512 nodes hold it, and only the other 8 do */
 	for (uint32_t slot = 4000; slot < 4096; slot++)
 		bind(0, FROND_NONE, slot, 1);
-	TEST_ASSERT_EQUAL_INT32(
-		FROND_OK, recover(&work, &rig->core, gang_id(1), &rig->defaults, NULL, &out, many, FROND_MEMBERS_MAX));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK,
+				recover(&work, &rig->core, gang_id(1), &rig->defaults, &out, many, FROND_MEMBERS_MAX));
 	expect(FROND_PLACED, 4000, 4000);
 	expect_distinct(out.count);
 }
@@ -308,8 +308,8 @@ static void the_largest_gang_is_repaired_with_half_of_it_lost(void)
 	widest_gang(64, FROND_MEMBERS_MAX, 2); /* 32 of 64 spines, each without half of its nodes */
 	struct timespec start;
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	TEST_ASSERT_EQUAL_INT32(
-		FROND_OK, recover(&work, &rig->core, gang_id(1), &rig->defaults, NULL, &out, many, FROND_MEMBERS_MAX));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK,
+				recover(&work, &rig->core, gang_id(1), &rig->defaults, &out, many, FROND_MEMBERS_MAX));
 	printf("%u members, half of them lost: %ld us\n", (unsigned)FROND_MEMBERS_MAX, micros_since(&start));
 	expect(FROND_PLACED, FROND_MEMBERS_MAX, FROND_MEMBERS_MAX);
 	expect_distinct(out.count);
@@ -329,7 +329,7 @@ static void a_full_log_is_a_limit(void)
 	while (core_what_if(&rig->core) == FROND_OK)
 		depth++;
 	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT,
-				recover(&work, &rig->core, gang_id(1), &rig->defaults, NULL, &out, moves, MOVES_MAX));
+				recover(&work, &rig->core, gang_id(1), &rig->defaults, &out, moves, MOVES_MAX));
 	for (; depth > 0; depth--)
 		TEST_ASSERT_EQUAL_INT32(FROND_OK, core_undo(&rig->core));
 	recover_gang(1, MOVES_MAX, FROND_OK);
