@@ -106,6 +106,31 @@ void input_change(struct input *input, struct dice *dice, uint32_t from, uint32_
 	}
 }
 
+/* Numbers [from, to] do not matter unless `matters`. */
+static void trim(struct input *input, bool matters, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; !matters && i <= to; i++)
+		input->number[i] = numbers[i].least;
+}
+
+void input_trim(struct input *input)
+{
+	uint32_t *number = input->number, call = number[N_CALL];
+	bool booking = call >= CALL_RESERVE && call <= CALL_TICK,
+	     asks = call <= CALL_DEFRAG || booking || call == CALL_REBUILD;
+	trim(input, asks, N_MEMBERS, N_RECOVERY);
+	trim(input, call != CALL_ORDER && call != CALL_RECOVER, N_SECOND, N_THIRD_COUNT);
+	trim(input, call != CALL_ORDER, N_MEMBERS, N_MEMBERS);
+	trim(input, call != CALL_ORDER && call != CALL_RECOVER, N_PINS, N_PINS);
+	trim(input, number[N_SECOND] > 0, N_SECOND_COUNT, N_SECOND_COUNT);
+	trim(input, number[N_THIRD] > 0, N_THIRD_COUNT, N_THIRD_COUNT);
+	trim(input, number[N_CLAIM] > 0, N_POLICY, N_LINK);
+	trim(input, call <= CALL_DEFRAG && number[N_ROOM] > 0, N_ROOM, N_ROOM_LEFT);
+	trim(input, call == CALL_ORDER, N_THRIFT, N_THRIFT);
+	trim(input, call == CALL_VICTIMS || call == CALL_DEFRAG, N_PRIORITY, N_PRIORITY);
+	trim(input, call == CALL_RECOVER, N_LOST, N_RECOVERY);
+}
+
 void input_print(const struct input *input, char *text, uint32_t cap)
 {
 	uint32_t used = 0;
@@ -113,7 +138,7 @@ void input_print(const struct input *input, char *text, uint32_t cap)
 	for (uint32_t i = 0; i < NUMBERS && used < cap; i++) {
 		if (i == N_CALL)
 			used += (uint32_t)snprintf(text + used, cap - used, " call=%s", call_name(input->number[i]));
-		else if (input->number[i] != 0)
+		else if (input->number[i] != numbers[i].least)
 			used += (uint32_t)snprintf(text + used, cap - used, "%s%s=%" PRIu32, used > 0 ? " " : "",
 						   numbers[i].name, input->number[i]);
 	}

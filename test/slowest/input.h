@@ -116,7 +116,9 @@ bool percent(struct dice *dice, uint32_t chance);
 void input_roll(struct input *input, struct dice *dice, uint32_t from, uint32_t to, uint32_t nodes_most);
 /* Changes one to three of them. */
 void input_change(struct input *input, struct dice *dice, uint32_t from, uint32_t to, uint32_t nodes_most);
-/* "nodes=100 leaf=8 …": numbers that are 0 are left out. */
+/* What does not matter for this call becomes least. */
+void input_trim(struct input *input);
+/* "nodes=100 leaf=8 …": numbers that are least are left out. */
 void input_print(const struct input *input, char *text, uint32_t cap);
 /* The same back; what is not named is least. False: a word is not one of ours, or out of range. */
 bool input_read(struct input *input, const char *text);

@@ -191,6 +191,7 @@ static void roll_call(struct search *search, struct input *input)
 	input_roll(input, &search->dice, CLUSTER_NUMBERS, NUMBERS, search->options.nodes_most);
 	if (search->options.only < CALL_KINDS)
 		input->number[N_CALL] = search->options.only;
+	input_trim(input);
 }
 
 static void choose_call(struct search *search, struct input *input)
@@ -203,6 +204,7 @@ static void choose_call(struct search *search, struct input *input)
 	memcpy(input->number + CLUSTER_NUMBERS, slow->input.number + CLUSTER_NUMBERS,
 	       (NUMBERS - CLUSTER_NUMBERS) * sizeof *input->number);
 	input_change(input, &search->dice, CLUSTER_NUMBERS, NUMBERS, search->options.nodes_most);
+	input_trim(input);
 }
 
 /* Making a large cluster takes as long as many calls: it is used for as many. */
