@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_mixed.c - members of several sizes (spec 3.3, 3.4). A candidate is a span, that is a node, an NVLink domain, a run
+ * place_mixed.c - members of several sizes today (spec 3.4; the rule: place_mixed_rule.c). A candidate is a span, that is a node, an NVLink domain, a run
  * of leaves, a chain of spines, or everything, with one placement of the gang in it; candidates are compared from step 3 on.
  *
- * Phases, by capacity and today alike:
- *   1. first-fit decreasing by size, then rank, in every span that the bounds of place_pack.c do not rule out
+ * Phases:
+ *   1. first-fit decreasing by size, then rank (place_fit.c), in every span that the bounds of place_pack.c do not rule out
  *   2. what it found is no worse than the bounds allow: done
  *   3. else the exact search of place_pack.c says what steps 1 to 3 can attain, and where. What it cannot say within the
  *      budget is flagged (answer->cut): it is never told as "never fits", nor as "waits".
@@ -12,17 +12,9 @@
  * A span that goes on behind the last node of its first fit gives the same placement: one span is tried for each leaf,
  * and for each spine, that it may begin with.
  */
-#include "core/place_work.h"
+#include "core/place_mixed.h"
 
-#define FIT_STEPS      10u /* that first fit costs for every member, */
-#define CONSIDER_STEPS 40u /* and the comparison of a candidate */
-
-struct shape { /* of a placement, pinned members included */
-	struct extent use;
-	uint32_t lo, hi; /* items, from the first one in use */
-	bool chained;    /* its spines are adjacent, one run of leaves in each */
-	bool slow;       /* it crosses a link that is under the floor */
-};
+#define CONSIDER_STEPS 40u /* of the budget, for every member of a candidate */
 
 struct trial { /* the best placement so far; its positions are in work->candidates.picks */
 	bool found;
@@ -31,218 +23,7 @@ struct trial { /* the best placement so far; its positions are in work->candidat
 	uint32_t first; /* lowest position */
 };
 
-/* ---- first fit ------------------------------------------------------------------------------------------------------ */
-
-static bool counts(const struct place_work *work, uint32_t i)
-{
-	return pack_counts(work, i, work->pack.today);
-}
-
-static bool capped(const struct place_work *work)
-{
-	return work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0;
-}
-
-static bool spreads(const struct place_work *work)
-{
-	return work->ask->strategy == STRATEGY_DISTRIBUTED;
-}
-
-/* GPUs for a member of this size beside those in taken[]; 0: none. Which ones matters only when some sets are not
- * allowed; otherwise counting them is enough. */
-static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t size)
-{
-	uint32_t slot = work->fabric->order[at], taken = work->taken[at];
-	const struct node *node = &work->nodes[slot];
-	bool today = work->pack.today;
-	if (bits_count(taken) + size > pack_gpus(work, at, today))
-		return 0;
-	uint32_t free = (today ? node_free_mask(node) : bits_first(node->gpus)) & ~taken;
-	if (!work->scope.constrained)
-		return bits_lowest(free, size);
-	return place_choose(work, slot, free, (today ? node->held : 0u) | taken, size);
-}
-
-/* Takes every member away again. */
-static void forget(struct place_work *work)
-{
-	for (uint32_t i = 0; i < work->ask->count; i++) {
-		uint32_t at = work->member_pos[i];
-		if (at == FROND_NONE)
-			continue;
-		work->take[at] = work->taken[at] = 0;
-		work->member_pos[i] = FROND_NONE;
-	}
-}
-
-/* What the pinned members take of the caps of their leaves: GPUs << 32 | nodes, in sum. */
-static void count_pinned(struct place_work *work, uint32_t lo, uint32_t hi)
-{
-	bool today = work->pack.today;
-	for (uint32_t item = lo; item < hi; item++) {
-		work->scratch.sum[item] = 0;
-		for (uint32_t at = item_start(work, item); today && at < item_end(work, item); at++)
-			work->scratch.sum[item] += work->pin[at] > 0;
-	}
-	for (uint32_t i = 0; today && i < work->ask->count; i++) {
-		const struct frond_member *member = &work->ask->members[i];
-		if (member->gpus == 0 || member->pinned_slot == FROND_NONE)
-			continue;
-		uint32_t item = item_of(work, work->fabric->position[member->pinned_slot]);
-		if (item >= lo && item < hi)
-			work->scratch.sum[item] += (uint64_t)member->gpus << 32;
-	}
-}
-
-static bool is_fresh(const struct place_work *work, uint32_t at)
-{
-	return work->take[at] == 0 && !(work->pack.today && work->pin[at] > 0);
-}
-
-static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item)
-{
-	if (work->take[at] >= pack_members(work, at, work->pack.today))
-		return false;
-	return !(is_fresh(work, at) && item < work->fabric->leaf_count && work->ask->max_nodes_per_leaf > 0 &&
-		 (uint32_t)work->scratch.sum[item] >= work->ask->max_nodes_per_leaf);
-}
-
-/* Puts a member of this size on the first node of [lo, hi) that takes it; FROND_NONE: none does. *from: no node before it
- * does, as the last member of this size has found: what is taken only grows. */
-static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t size, uint32_t *from,
-			  uint64_t *steps)
-{
-	uint32_t most = work->ask->max_gpus_per_leaf;
-	for (uint32_t item = *from == FROND_NONE ? lo : item_of(work, *from); item < hi; item++) {
-		++*steps;
-		if (hi - lo > 1 && item_slow(work, item))
-			continue; /* a gang over several leaves may not cross a slow link */
-		if (item < work->fabric->leaf_count && most > 0 && (work->scratch.sum[item] >> 32) + size > most)
-			continue;
-		uint32_t at = item_start(work, item);
-		if (*from != FROND_NONE && *from > at)
-			at = *from;
-		for (; at < item_end(work, item); at++) {
-			++*steps;
-			uint32_t set = node_takes(work, at, item) ? try_gpus(work, at, size) : 0;
-			if (set == 0)
-				continue;
-			if (capped(work))
-				work->scratch.sum[item] += ((uint64_t)size << 32) + is_fresh(work, at);
-			work->taken[at] = (uint16_t)(work->taken[at] | set);
-			work->take[at]++;
-			*from = at;
-			return at;
-		}
-	}
-	return FROND_NONE;
-}
-
-/* First-fit decreasing on items [lo, hi). On success member_pos and take[] are set; of equal sizes lower ranks are on
- * lower nodes (spec 3.4), as first fit leaves them. */
-static bool fits(struct place_work *work, uint32_t lo, uint32_t hi)
-{
-	const struct pack *pack = &work->pack;
-	uint64_t steps = (uint64_t)(pack->kinds + FIT_STEPS) * work->ask->count;
-	bool fit = !pack->oversized;
-	if (capped(work))
-		count_pinned(work, lo, hi);
-	for (uint32_t kind = 0; kind < pack->kinds && fit; kind++) {
-		uint32_t from = FROND_NONE;
-		for (uint32_t i = 0; i < work->ask->count && fit; i++) {
-			if (work->ask->members[i].gpus != pack->size[kind] || !counts(work, i))
-				continue;
-			work->member_pos[i] = put_first(work, lo, hi, pack->size[kind], &from, &steps);
-			fit = work->member_pos[i] != FROND_NONE;
-		}
-	}
-	budget_take(&work->budget, steps);
-	if (!fit)
-		forget(work);
-	return fit;
-}
-
-/* All members on one node, which choose in rank order. */
-static bool node_fits(const struct place_work *work, uint32_t at)
-{
-	const struct pack *pack = &work->pack;
-	uint32_t slot = work->fabric->order[at], item = item_of(work, at);
-	const struct node *node = &work->nodes[slot];
-	uint32_t most = item < work->fabric->leaf_count ? work->ask->max_gpus_per_leaf : 0;
-	if (pack->gpus > pack_gpus(work, at, pack->today) || pack->members > pack_members(work, at, pack->today) ||
-	    (most > 0 && work->answer->gpus > most))
-		return false;
-	uint32_t free = pack->today ? node_free_mask(node) : bits_first(node->gpus);
-	uint32_t held = pack->today ? node->held : 0;
-	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {
-		if (!counts(work, i))
-			continue;
-		uint32_t set = place_choose(work, slot, free, held, work->ask->members[i].gpus);
-		if (set == 0)
-			return false;
-		free &= ~set;
-		held |= set;
-	}
-	return true;
-}
-
-static void put_on_node(struct place_work *work, uint32_t at)
-{
-	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i)) {
-			work->member_pos[i] = at;
-			work->take[at]++;
-		}
-}
-
 /* ---- what it comes to -------------------------------------------------------------------------------------------------- */
-
-static void widen(const struct place_work *work, uint32_t position, struct shape *shape)
-{
-	uint32_t item = item_of(work, position);
-	shape->lo = min_u32(shape->lo, item);
-	shape->hi = max_u32(shape->hi, item + 1);
-}
-
-/* Of the members that have been put somewhere, and of the pinned ones when today. */
-static struct shape shape_of(const struct place_work *work)
-{
-	struct shape shape = {.lo = work->items, .chained = true};
-	uint32_t last = FROND_NONE, slow = 0;
-	bool today = work->pack.today;
-	for (uint32_t i = 0; i < work->ask->count; i++) {
-		const struct frond_member *member = &work->ask->members[i];
-		if (work->member_pos[i] != FROND_NONE)
-			widen(work, work->member_pos[i], &shape);
-		else if (today && member->gpus > 0 && member->pinned_slot != FROND_NONE)
-			widen(work, work->fabric->position[member->pinned_slot], &shape);
-	}
-	for (uint32_t item = shape.lo; item < shape.hi; item++) {
-		uint32_t members = 0;
-		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
-			uint32_t here = work->take[at] + (today ? work->pin[at] : 0u);
-			shape.use.nodes += here > 0;
-			shape.use.fullest_node = max_u32(shape.use.fullest_node, here);
-			members += here;
-		}
-		if (members == 0)
-			continue;
-		uint32_t spine = item_spine(work, item);
-		bool new_spine = last == FROND_NONE || item_spine(work, last) != spine;
-		bool joins = !new_spine && item == last + 1;
-		shape.use.leaves++;
-		shape.use.spines += new_spine;
-		shape.use.runs += !joins;
-		shape.chained &= item < work->fabric->leaf_count && (joins || new_spine);
-		if (last != FROND_NONE && new_spine)
-			shape.chained &= spine == item_spine(work, last) + 1 && spine_adjacent(work->fabric, spine);
-		shape.use.fullest_leaf = max_u32(shape.use.fullest_leaf, members);
-		slow += item_slow(work, item);
-		last = item;
-	}
-	shape.slow = slow > 0 && shape.use.leaves > 1;
-	return shape;
-}
 
 static bool meets(const struct place_work *work, const struct shape *shape)
 {
@@ -264,10 +45,10 @@ static bool choose_gpus(struct place_work *work, struct gain *gain)
 {
 	bool chosen = true;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i))
+		if (fit_counts(work, i))
 			work->taken[work->member_pos[i]] = 0;
 	for (uint32_t i = 0; i < work->ask->count && chosen; i++) {
-		if (!counts(work, i))
+		if (!fit_counts(work, i))
 			continue;
 		uint32_t at = work->member_pos[i], set = place_gpus(work, at, work->ask->members[i].gpus);
 		work->taken[at] = (uint16_t)(work->taken[at] | set);
@@ -298,7 +79,7 @@ static int compare_positions(struct place_work *work)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i)) {
+		if (fit_counts(work, i)) {
 			work->member_list[count] = work->member_pos[i];
 			work->scratch.cells[count++] = work->candidates.picks[i].item;
 		}
@@ -316,7 +97,7 @@ static int compare_positions(struct place_work *work)
 			j++;
 	}
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		if (counts(work, i) && work->member_pos[i] != work->candidates.picks[i].item)
+		if (fit_counts(work, i) && work->member_pos[i] != work->candidates.picks[i].item)
 			return work->member_pos[i] < work->candidates.picks[i].item ? -1 : 1;
 	return 0;
 }
@@ -324,7 +105,7 @@ static int compare_positions(struct place_work *work)
 /* Compares the placement in hand with the best and keeps the better one. */
 static void consider(struct place_work *work, struct trial *best)
 {
-	struct trial trial = {.found = true, .shape = shape_of(work), .gain = GAIN_NONE};
+	struct trial trial = {.found = true, .shape = fit_shape(work), .gain = GAIN_NONE};
 	if (trial.shape.slow || !meets(work, &trial.shape))
 		return;
 	int order = best->found ? place_compare_extents(work->ask, &trial.shape.use, &best->shape.use) : -1;
@@ -371,10 +152,10 @@ static bool all_pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
 static void try_span(struct place_work *work, uint32_t lo, uint32_t hi, struct trial *best)
 {
 	if (work->candidates.stop || work->budget.spent || !pack_may(work, lo, hi) || !all_pins_in(work, lo, hi) ||
-	    !fits(work, lo, hi))
+	    !fit_span(work, lo, hi))
 		return;
 	consider(work, best);
-	forget(work);
+	fit_forget(work);
 }
 
 struct plain { /* wholly free leaves of one kind in a row: of the runs that are alike the first one wins by position */
@@ -427,7 +208,7 @@ static void try_runs(struct place_work *work, uint32_t leaves, struct trial *bes
 			continue;
 		for (uint32_t from = lo; from < hi; from++) {
 			uint32_t most = leaves; /* runs that need more than the best are worse */
-			if (best->found && leaves != UINT32_MAX && !spreads(work))
+			if (best->found && leaves != UINT32_MAX && !fit_spreads(work))
 				most = min_u32(most, best->shape.use.leaves);
 			uint32_t to = item_slow(work, from) ? from + 1 : hi - from > most ? from + most : hi;
 			uint32_t seen = work->candidates.seen;
@@ -468,7 +249,7 @@ static uint32_t offered_node(struct place_work *work, uint32_t item)
 	const struct node *last = NULL;
 	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
 		const struct node *node = &work->nodes[work->fabric->order[at]];
-		if (work->pin[at] != work->gang.pins || !node_fits(work, at))
+		if (work->pin[at] != work->gang.pins || !fit_node(work, at))
 			continue;
 		if (last != NULL && work->scope.shaped && last->topology == node->topology &&
 		    last->gpus == node->gpus && last->held == node->held && last->unhealthy == node->unhealthy &&
@@ -476,9 +257,9 @@ static uint32_t offered_node(struct place_work *work, uint32_t item)
 			continue; /* as good as the last one */
 		last = node;
 		struct gain gain = GAIN_NONE;
-		put_on_node(work, at);
+		fit_put(work, at);
 		bool chosen = choose_gpus(work, &gain);
-		forget(work);
+		fit_forget(work);
 		uint32_t gpus = node_free_count(node);
 		bool better = offer == FROND_NONE || gain.worst > best.worst ||
 			      (gain.worst == best.worst && gain.links > best.links) ||
@@ -500,28 +281,10 @@ static void try_nodes(struct place_work *work, struct trial *best)
 		uint32_t at = offered_node(work, item);
 		if (at == FROND_NONE)
 			continue;
-		put_on_node(work, at);
+		fit_put(work, at);
 		consider(work, best);
-		forget(work);
+		fit_forget(work);
 	}
-}
-
-typedef void domain_visit(struct place_work *work, uint32_t item, void *context);
-
-/* The NVLink domains of the scope that have all pinned members, one after the other as scope.domain. */
-static void each_domain(struct place_work *work, domain_visit *visit, void *context)
-{
-	const struct fabric *fabric = work->fabric;
-	uint32_t next = 0; /* domains are numbered in order: a lower one has been seen */
-	for (uint32_t at = item_start(work, work->scope.lo); at < item_end(work, work->scope.hi - 1); at++) {
-		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
-			continue;
-		work->scope.domain = fabric->domain_of[at];
-		next = work->scope.domain + 1;
-		if (!work->pack.today || place_pins_in_domain(work))
-			visit(work, item_of(work, at), context);
-	}
-	work->scope.domain = FROND_NONE;
 }
 
 static void try_domain(struct place_work *work, uint32_t item, void *best)
@@ -538,7 +301,7 @@ static void try_spans(struct place_work *work, struct trial *best)
 		try_nodes(work, best);
 		break;
 	case FROND_RULE_NVLINK_DOMAIN:
-		each_domain(work, try_domain, best);
+		fit_domains(work, try_domain, best);
 		break;
 	case FROND_RULE_ADJACENT_SPINES:
 		try_runs(work, UINT32_MAX, best);
@@ -593,7 +356,7 @@ static void look(struct place_work *work, uint32_t lo, uint32_t hi, enum pack_fo
 	if (exact->best != NULL && holds && cost <= exact->most)
 		consider(work, exact->best);
 	if (exact->best != NULL)
-		forget(work);
+		fit_forget(work);
 }
 
 static void look_in_domain(struct place_work *work, uint32_t item, void *exact)
@@ -673,14 +436,14 @@ static void look_everywhere(struct place_work *work, struct exact *exact)
 	uint32_t need = work->answer->need_leaves;
 	switch (work->answer->plan.rule) {
 	case FROND_RULE_NVLINK_DOMAIN:
-		each_domain(work, look_in_domain, exact);
+		fit_domains(work, look_in_domain, exact);
 		return;
 	case FROND_RULE_ADJACENT_SPINES:
 		if (chain_may(work))
 			look(work, lo, min_u32(hi, leaves), PACK_CHAIN, exact);
 		break;
 	case FROND_RULE_NONE:
-		if (!spreads(work)) {
+		if (!fit_spreads(work)) {
 			look_in_spines(work, exact);
 			for (uint32_t item = max_u32(lo, leaves); item < hi; item++)
 				look(work, item, item + 1, PACK_ANY, exact);
@@ -688,7 +451,7 @@ static void look_everywhere(struct place_work *work, struct exact *exact)
 		}
 		if (exact->cost / PACK_SPINE > 1)
 			look(work, lo, hi, PACK_ANY, exact);
-		if (spreads(work))
+		if (fit_spreads(work))
 			look_in_slow(work, exact);
 		return;
 	default:
@@ -697,29 +460,6 @@ static void look_everywhere(struct place_work *work, struct exact *exact)
 	}
 	if (need != 1)
 		look_in_slow(work, exact);
-}
-
-/* The shortest window of leaves that the bounds allow: no run of fewer leaves holds the gang. */
-static uint32_t shortest_window(struct place_work *work, uint32_t most)
-{
-	const struct fabric *fabric = work->fabric;
-	uint32_t best = UINT32_MAX;
-	for (uint32_t spine = 0; spine < fabric->spine_count && best > 1; spine++) {
-		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
-		uint32_t end = min_u32(fabric->spine_start[spine + 1], work->scope.hi);
-		for (uint32_t hi = lo + 1; lo < end && hi <= end; hi++) {
-			uint32_t longest = min_u32(most, best - 1);
-			if (hi - lo > longest)
-				lo = hi - longest;
-			while (lo < hi && pack_may(work, lo, hi)) {
-				best = hi - lo;
-				lo++;
-			}
-			if (lo == hi || best == 1)
-				break;
-		}
-	}
-	return best;
 }
 
 /* A cost that no placement is under. */
@@ -733,7 +473,7 @@ static uint64_t least_cost(struct place_work *work)
 	if (rule == FROND_RULE_ADJACENT_SPINES)
 		return 0;
 	if (rule != FROND_RULE_NONE && rule != FROND_RULE_NVLINK_DOMAIN)
-		leaves = shortest_window(work, work->answer->need_leaves);
+		leaves = fit_shortest(work, work->answer->need_leaves);
 	bool one_spine = rule != FROND_RULE_NONE || work->gang.pins > 0;
 	for (uint32_t spine = 0; spine < fabric->spine_count && !one_spine; spine++)
 		one_spine = pack_may(work, fabric->spine_start[spine], fabric->spine_start[spine + 1]);
@@ -762,19 +502,6 @@ static uint64_t cost_of(const struct place_work *work, const struct shape *shape
 	return cost;
 }
 
-/* Of a claim that rules sets out, place_pack.c knows what fits on a node only if members of one size follow each other. */
-static bool searchable(const struct place_work *work)
-{
-	uint32_t blocks = 0, last = 0;
-	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {
-		if (!counts(work, i))
-			continue;
-		blocks += work->ask->members[i].gpus != last;
-		last = work->ask->members[i].gpus;
-	}
-	return !work->scope.constrained || blocks == work->pack.kinds;
-}
-
 /* Looks for the candidates that are as good as was found out. */
 static void take_exact(struct place_work *work, enum pack_goal goal, uint64_t most, struct trial *best)
 {
@@ -793,7 +520,7 @@ static void sharpen_cost(struct place_work *work, struct trial *best)
 		return;
 	struct exact exact = {.goal = goal, .cost = PACK_NONE};
 	look_everywhere(work, &exact);
-	if (exact.cut || (exact.cost >= found && !searchable(work))) {
+	if (exact.cut || (exact.cost >= found && !fit_searchable(work))) {
 		work->answer->cut = true;
 		return;
 	}
@@ -854,7 +581,7 @@ static void sharpen_spread(struct place_work *work, struct trial *best)
 			break;
 	}
 	if (answer == PACK_CUT || (answer == PACK_IMPOSSIBLE && !best->found)) {
-		work->answer->cut |= answer == PACK_CUT || !searchable(work);
+		work->answer->cut |= answer == PACK_CUT || !fit_searchable(work);
 		return;
 	}
 	per_node = min_u32(per_node, found);
@@ -880,257 +607,6 @@ static void sharpen_spread(struct place_work *work, struct trial *best)
 	work->answer->cut |= !better.found;
 }
 
-/* ---- by capacity ---------------------------------------------------------------------------------------------------------- */
-
-/* First fit finds a placement of that form. *nodes: that it uses. */
-static bool could_quickly(struct place_work *work, uint32_t lo, uint32_t hi, enum pack_form form, uint32_t spread,
-			  uint32_t *nodes)
-{
-	if (!pack_may(work, lo, hi) || !fits(work, lo, hi))
-		return false;
-	struct shape shape = shape_of(work);
-	*nodes = shape.use.nodes;
-	forget(work);
-	return !shape.slow && (form == PACK_ANY || (shape.chained && (form == PACK_CHAIN || shape.use.runs == 1))) &&
-	       shape.use.nodes >= spread;
-}
-
-/* There is a placement of that form, or none, or nobody knows. *nodes: the fewest, or spread: the most that it uses. */
-static enum pack_answer could_exactly(struct place_work *work, uint32_t lo, uint32_t hi, enum pack_form form,
-				      uint32_t spread, uint32_t *nodes)
-{
-	uint64_t cost;
-	if (!pack_may(work, lo, hi))
-		return PACK_IMPOSSIBLE;
-	enum pack_answer answer =
-		pack_search(work, lo, hi, form, spread > 0 ? PACK_MOST_NODES : PACK_FEWEST_NODES, false, &cost);
-	if (answer == PACK_IMPOSSIBLE && !searchable(work))
-		return PACK_CUT;
-	if (answer != PACK_HOLDS)
-		return answer;
-	*nodes = (uint32_t)(spread > 0 ? work->gang.total - cost : cost % PACK_RUN_OF_LEAVES);
-	return *nodes >= spread ? PACK_HOLDS : PACK_IMPOSSIBLE;
-}
-
-/* Is a spine of this shape looked at already? */
-static bool repeated(const struct place_work *work, uint32_t spine)
-{
-	uint32_t shape = work->fabric->spine[spine].shape;
-	return work->scope.shaped && shape != spine && !work->spine_excepted[spine] && !work->spine_excepted[shape];
-}
-
-/* A run of so many leaves holds the gang; *nodes: of the one with fewest beside all that its leaves have. */
-static enum pack_answer window_could(struct place_work *work, uint32_t length, uint32_t spread, bool *spare)
-{
-	const struct fabric *fabric = work->fabric;
-	enum pack_answer answer = PACK_IMPOSSIBLE;
-	for (uint32_t exactly = 0; exactly < 2; exactly++)
-		for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
-			for (uint32_t lo = fabric->spine_start[spine];
-			     lo + length <= fabric->spine_start[spine + 1] && !repeated(work, spine); lo++) {
-				if (fabric->leaf_start[lo + length] - fabric->leaf_start[lo] < spread)
-					continue;
-				uint32_t nodes = 0, all = length == 1 ? leaf_nodes(fabric, lo) : 0;
-				enum pack_answer here =
-					!exactly ? (could_quickly(work, lo, lo + length, PACK_RUN, spread, &nodes)
-							    ? PACK_HOLDS
-							    : PACK_IMPOSSIBLE)
-						 : could_exactly(work, lo, lo + length, PACK_RUN, spread, &nodes);
-				if (here == PACK_CUT && answer == PACK_IMPOSSIBLE)
-					answer = PACK_CUT;
-				if (here != PACK_HOLDS)
-					continue;
-				answer = PACK_HOLDS;
-				*spare |= (spread > 0 ? spread : nodes) < all;
-				if (length > 1 || *spare)
-					return answer;
-			}
-	return answer;
-}
-
-/* The shortest run of leaves that holds the gang; 0: none. *spare: one leaf does, with a node left. */
-static uint32_t fewest_leaves(struct place_work *work, uint32_t spread, bool *spare)
-{
-	*spare = false;
-	for (uint32_t length = shortest_window(work, UINT32_MAX - 1); length <= work->fabric->leaf_count; length++) {
-		enum pack_answer answer = work->budget.spent ? PACK_CUT : window_could(work, length, spread, spare);
-		if (answer == PACK_HOLDS)
-			return length;
-		work->answer->cut |= answer == PACK_CUT;
-		if (work->budget.spent)
-			return 0;
-	}
-	return 0;
-}
-
-static uint32_t fewest_spines(struct place_work *work, uint32_t spread)
-{
-	const struct fabric *fabric = work->fabric;
-	for (uint32_t length = spread > 0 ? 1 : 2; length <= fabric->spine_count; length++)
-		for (uint32_t exactly = 0; exactly < 2; exactly++)
-			for (uint32_t first = 0, joined = 0; first + length <= fabric->spine_count; first++) {
-				uint32_t lo = fabric->spine_start[first], hi = fabric->spine_start[first + length],
-					 nodes;
-				joined = max_u32(joined, first);
-				while (joined + 1 < first + length && spine_adjacent(fabric, joined + 1))
-					joined++;
-				if (joined + 1 < first + length || lo == hi ||
-				    fabric->leaf_start[hi] - fabric->leaf_start[lo] < spread || !pack_may(work, lo, hi))
-					continue;
-				enum pack_answer answer = could_quickly(work, lo, hi, PACK_CHAIN, spread, &nodes)
-								  ? PACK_HOLDS
-								  : PACK_IMPOSSIBLE;
-				if (exactly)
-					answer = could_exactly(work, lo, hi, PACK_CHAIN, spread, &nodes);
-				work->answer->cut |= answer == PACK_CUT;
-				if (answer == PACK_HOLDS)
-					return length;
-				if (work->budget.spent)
-					return 0;
-			}
-	return 0;
-}
-
-/* Everything at once, or one leaf alone when its link is slow. *nodes: that it is spread over, with spread. */
-static enum pack_answer cluster_could(struct place_work *work, uint32_t spread, uint32_t *nodes)
-{
-	uint32_t here;
-	enum pack_answer answer = PACK_IMPOSSIBLE;
-	*nodes = 0;
-	for (uint32_t exactly = 0; exactly < 2 && answer != PACK_HOLDS; exactly++)
-		for (uint32_t leaf = 0; leaf <= work->fabric->leaf_count; leaf++) {
-			bool all = leaf == work->fabric->leaf_count;
-			if (!all && !item_slow(work, leaf))
-				continue;
-			uint32_t lo = all ? 0 : leaf, hi = all ? work->items : leaf + 1;
-			enum pack_answer one = exactly ? could_exactly(work, lo, hi, PACK_ANY, spread, &here)
-					       : could_quickly(work, lo, hi, PACK_ANY, spread, &here) ? PACK_HOLDS
-												      : PACK_IMPOSSIBLE;
-			if (one == PACK_HOLDS)
-				*nodes = max_u32(*nodes, here);
-			if (one == PACK_HOLDS || (one == PACK_CUT && answer == PACK_IMPOSSIBLE))
-				answer = one;
-		}
-	return answer;
-}
-
-static bool node_could(const struct place_work *work)
-{
-	for (uint32_t at = 0; work->pack.gpus <= FROND_GPUS_MAX && at < work->fabric->node_count; at++)
-		if (node_fits(work, at))
-			return true;
-	return false;
-}
-
-static void domain_could(struct place_work *work, uint32_t item, void *holds)
-{
-	uint32_t nodes;
-	if (*(bool *)holds)
-		return;
-	enum pack_answer answer = could_quickly(work, item, item + 1, PACK_RUN, 0, &nodes)
-					  ? PACK_HOLDS
-					  : could_exactly(work, item, item + 1, PACK_RUN, 0, &nodes);
-	*(bool *)holds = answer == PACK_HOLDS;
-	work->answer->cut |= answer == PACK_CUT;
-}
-
-/* n of spec 3.3 for `distributed`: the most nodes that one placement can use. One member a node, if that is possible;
- * else the search says, or what first fit finds with as few on a node as it can. */
-static uint32_t most_nodes(struct place_work *work)
-{
-	uint32_t nodes;
-	pack_measure(work, 1);
-	if (cluster_could(work, 1, &nodes) == PACK_HOLDS)
-		return work->gang.total;
-	pack_measure(work, FROND_GPUS_MAX);
-	uint32_t most = 0;
-	for (uint32_t leaf = 0; leaf <= work->fabric->leaf_count; leaf++) {
-		bool all = leaf == work->fabric->leaf_count;
-		if (!all && !item_slow(work, leaf))
-			continue;
-		enum pack_answer answer =
-			could_exactly(work, all ? 0 : leaf, all ? work->items : leaf + 1, PACK_ANY, 1, &nodes);
-		work->answer->cut |= answer == PACK_CUT;
-		if (answer == PACK_HOLDS)
-			most = max_u32(most, nodes);
-	}
-	for (uint32_t each = 2; each <= FROND_GPUS_MAX && most == 0; each++) {
-		pack_measure(work, each);
-		if (could_quickly(work, 0, work->items, PACK_ANY, 1, &nodes))
-			most = nodes;
-	}
-	return max_u32(most, 1);
-}
-
-static bool never(struct place_work *work)
-{
-	work->scope.per_node = FROND_GPUS_MAX;
-	for (uint32_t at = 0; at < work->fabric->node_count; at++)
-		if (pack_members(work, at, false) > 0)
-			work->answer->ever += pack_gpus(work, at, false);
-	return false;
-}
-
-static bool find_rule(struct place_work *work)
-{
-	struct answer *answer = work->answer;
-	bool spread = spreads(work) && !work->ask->latency_sensitive, spare, holds = false;
-	pack_begin(work, false);
-	if (work->items == 0)
-		return never(work);
-	switch (cluster_could(work, 0, &answer->need_nodes)) {
-	case PACK_IMPOSSIBLE:
-		return never(work);
-	case PACK_CUT:
-		answer->cut = true;
-		return false;
-	case PACK_HOLDS:
-		break;
-	}
-	uint32_t nodes = spread ? most_nodes(work) : 0;
-	if (spread)
-		answer->need_nodes = nodes;
-	if (nodes <= 1 && node_could(work)) {
-		answer->need_nodes = 1;
-		answer->plan.rule = FROND_RULE_SINGLE_NODE;
-		return true;
-	}
-	if (work->ask->latency_sensitive && work->fabric->domain_count > 0) {
-		each_domain(work, domain_could, &holds);
-		if (holds) {
-			answer->need_leaves = 1;
-			answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
-			return true;
-		}
-	}
-	answer->need_leaves = fewest_leaves(work, nodes, &spare);
-	if (answer->need_leaves > 0) {
-		answer->plan.rule = answer->need_leaves > 1 ? FROND_RULE_ADJACENT_LEAVES
-				    : spare                 ? FROND_RULE_SAME_LEAF
-							    : FROND_RULE_COMPLETE_LEAF;
-	} else {
-		answer->plan.rule = FROND_RULE_ADJACENT_SPINES;
-		answer->need_spines = fewest_spines(work, nodes);
-		if (answer->need_spines == 0)
-			answer->plan.flags |= FROND_PLAN_SHAPELESS;
-	}
-	work->scope.per_node = FROND_GPUS_MAX;
-	return true;
-}
-
-/* Half of the budget is for today's nodes. */
-bool place_mixed_rule(struct place_work *work)
-{
-	struct budget *budget = &work->budget;
-	uint64_t kept = budget->spent ? 0 : budget->left / 2;
-	budget->left -= kept;
-	bool found = find_rule(work);
-	work->answer->cut |= budget->spent;
-	budget->left += kept;
-	budget->spent = budget->left == 0;
-	return found;
-}
-
 /* ---- today ---------------------------------------------------------------------------------------------------------------- */
 
 /* Puts the gang where the best trial was, for good. */
@@ -1142,7 +618,7 @@ static bool settle(struct place_work *work, const struct trial *best)
 		work->answer->plan.flags |= FROND_PLAN_BOUNDED;
 	work->candidates.best.gain = best->gain;
 	for (uint32_t i = 0; i < work->ask->count; i++)
-		work->member_pos[i] = counts(work, i) ? work->candidates.picks[i].item : FROND_NONE;
+		work->member_pos[i] = fit_counts(work, i) ? work->candidates.picks[i].item : FROND_NONE;
 	return true;
 }
 
@@ -1155,7 +631,7 @@ static bool span_may(struct place_work *work)
 	case FROND_RULE_SAME_LEAF:
 	case FROND_RULE_COMPLETE_LEAF:
 	case FROND_RULE_ADJACENT_LEAVES:
-		return shortest_window(work, work->answer->need_leaves) != UINT32_MAX;
+		return fit_shortest(work, work->answer->need_leaves) != UINT32_MAX;
 	default:
 		return pack_may(work, work->scope.lo, work->scope.hi);
 	}
@@ -1172,7 +648,7 @@ bool place_mixed_span(struct place_work *work)
 	pack_begin(work, true);
 	if (!span_may(work))
 		return false;
-	if (spreads(work))
+	if (fit_spreads(work))
 		pack_measure(work, 1);
 	try_spans(work, &best);
 	/* the fewest on a node that work anywhere, or any number that is no more than sit on one already */
@@ -1182,7 +658,7 @@ bool place_mixed_span(struct place_work *work)
 		try_spans(work, &best);
 	}
 	if (work->answer->plan.rule != FROND_RULE_SINGLE_NODE && work->gang.missing > 0) {
-		if (spreads(work))
+		if (fit_spreads(work))
 			sharpen_spread(work, &best);
 		else
 			sharpen_cost(work, &best);

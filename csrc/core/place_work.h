@@ -77,7 +77,7 @@ struct gang_asked {         /* the members of the gang in hand, counted */
 
 #define PACK_BOUNDS 8u
 
-struct pack {           /* the gang by size, and what bounds the spans that could hold it: place_pack.c */
+struct pack {           /* the gang by size, and what bounds the spans that could hold it: place_bound.c */
 	bool today;     /* the missing members on what is free; else all of them on empty nodes */
 	bool oversized; /* a member has more GPUs than any node */
 	uint32_t members, kinds;
@@ -284,7 +284,7 @@ void place_blockers(struct place_work *work);
  * nothing when the cost is over *most, and lowers it when it is under. `free`: no cost, every set is a candidate. */
 void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, bool free, uint64_t *most);
 
-/* ---- place_pack.c: whether a span can hold members of several sizes, and how well ---------------------------------- */
+/* ---- place_bound.c: members of several sizes, counted, and which spans cannot hold them ----------------------------- */
 
 /* GPUs that the gang could have of a node, and members that it could take: by capacity, or today beside the pinned. */
 uint32_t pack_gpus(const struct place_work *work, uint32_t position, bool today);
@@ -314,7 +314,7 @@ enum pack_answer { PACK_HOLDS, PACK_IMPOSSIBLE, PACK_CUT };
 enum pack_answer pack_search(struct place_work *work, uint32_t lo, uint32_t hi, enum pack_form form,
 			     enum pack_goal goal, bool put, uint64_t *cost);
 
-/* ---- place_mixed.c: members of several sizes ---------------------------------------------------------------------------- */
+/* ---- place_mixed.c, place_mixed_rule.c: members of several sizes ---------------------------------------------------------------------------- */
 
 bool place_mixed_rule(struct place_work *work);
 bool place_mixed_span(struct place_work *work);

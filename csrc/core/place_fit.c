@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_fit.c - members of several sizes, tried: first-fit decreasing by size, then rank, in a span, and what the
+ * placement that it gives comes to. Never compares two of them.
+ */
+#include "core/place_mixed.h"
+
+#define FIT_STEPS 10u /* of the budget, for every member */
+
+/* ---- first fit ------------------------------------------------------------------------------------------------------ */
+
+/* GPUs for a member of this size beside those in taken[]; 0: none. Which ones matters only when some sets are not
+ * allowed; otherwise counting them is enough. */
+static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t size)
+{
+	uint32_t slot = work->fabric->order[at], taken = work->taken[at];
+	const struct node *node = &work->nodes[slot];
+	bool today = work->pack.today;
+	if (bits_count(taken) + size > pack_gpus(work, at, today))
+		return 0;
+	uint32_t free = (today ? node_free_mask(node) : bits_first(node->gpus)) & ~taken;
+	if (!work->scope.constrained)
+		return bits_lowest(free, size);
+	return place_choose(work, slot, free, (today ? node->held : 0u) | taken, size);
+}
+
+void fit_forget(struct place_work *work)
+{
+	for (uint32_t i = 0; i < work->ask->count; i++) {
+		uint32_t at = work->member_pos[i];
+		if (at == FROND_NONE)
+			continue;
+		work->take[at] = work->taken[at] = 0;
+		work->member_pos[i] = FROND_NONE;
+	}
+}
+
+/* What the pinned members take of the caps of their leaves: GPUs << 32 | nodes, in sum. */
+static void count_pinned(struct place_work *work, uint32_t lo, uint32_t hi)
+{
+	bool today = work->pack.today;
+	for (uint32_t item = lo; item < hi; item++) {
+		work->scratch.sum[item] = 0;
+		for (uint32_t at = item_start(work, item); today && at < item_end(work, item); at++)
+			work->scratch.sum[item] += work->pin[at] > 0;
+	}
+	for (uint32_t i = 0; today && i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus == 0 || member->pinned_slot == FROND_NONE)
+			continue;
+		uint32_t item = item_of(work, work->fabric->position[member->pinned_slot]);
+		if (item >= lo && item < hi)
+			work->scratch.sum[item] += (uint64_t)member->gpus << 32;
+	}
+}
+
+static bool is_fresh(const struct place_work *work, uint32_t at)
+{
+	return work->take[at] == 0 && !(work->pack.today && work->pin[at] > 0);
+}
+
+static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item)
+{
+	if (work->take[at] >= pack_members(work, at, work->pack.today))
+		return false;
+	return !(is_fresh(work, at) && item < work->fabric->leaf_count && work->ask->max_nodes_per_leaf > 0 &&
+		 (uint32_t)work->scratch.sum[item] >= work->ask->max_nodes_per_leaf);
+}
+
+/* Puts a member of this size on the first node of [lo, hi) that takes it; FROND_NONE: none does. *from: no node before it
+ * does, as the last member of this size has found: what is taken only grows. */
+static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t size, uint32_t *from,
+			  uint64_t *steps)
+{
+	uint32_t most = work->ask->max_gpus_per_leaf;
+	for (uint32_t item = *from == FROND_NONE ? lo : item_of(work, *from); item < hi; item++) {
+		++*steps;
+		if (hi - lo > 1 && item_slow(work, item))
+			continue; /* a gang over several leaves may not cross a slow link */
+		if (item < work->fabric->leaf_count && most > 0 && (work->scratch.sum[item] >> 32) + size > most)
+			continue;
+		uint32_t at = item_start(work, item);
+		if (*from != FROND_NONE && *from > at)
+			at = *from;
+		for (; at < item_end(work, item); at++) {
+			++*steps;
+			uint32_t set = node_takes(work, at, item) ? try_gpus(work, at, size) : 0;
+			if (set == 0)
+				continue;
+			if (fit_capped(work))
+				work->scratch.sum[item] += ((uint64_t)size << 32) + is_fresh(work, at);
+			work->taken[at] = (uint16_t)(work->taken[at] | set);
+			work->take[at]++;
+			*from = at;
+			return at;
+		}
+	}
+	return FROND_NONE;
+}
+
+bool fit_span(struct place_work *work, uint32_t lo, uint32_t hi)
+{
+	const struct pack *pack = &work->pack;
+	uint64_t steps = (uint64_t)(pack->kinds + FIT_STEPS) * work->ask->count;
+	bool fit = !pack->oversized;
+	if (fit_capped(work))
+		count_pinned(work, lo, hi);
+	for (uint32_t kind = 0; kind < pack->kinds && fit; kind++) {
+		uint32_t from = FROND_NONE;
+		for (uint32_t i = 0; i < work->ask->count && fit; i++) {
+			if (work->ask->members[i].gpus != pack->size[kind] || !fit_counts(work, i))
+				continue;
+			work->member_pos[i] = put_first(work, lo, hi, pack->size[kind], &from, &steps);
+			fit = work->member_pos[i] != FROND_NONE;
+		}
+	}
+	budget_take(&work->budget, steps);
+	if (!fit)
+		fit_forget(work);
+	return fit;
+}
+
+bool fit_node(const struct place_work *work, uint32_t at)
+{
+	const struct pack *pack = &work->pack;
+	uint32_t slot = work->fabric->order[at], item = item_of(work, at);
+	const struct node *node = &work->nodes[slot];
+	uint32_t most = item < work->fabric->leaf_count ? work->ask->max_gpus_per_leaf : 0;
+	if (pack->gpus > pack_gpus(work, at, pack->today) || pack->members > pack_members(work, at, pack->today) ||
+	    (most > 0 && work->answer->gpus > most))
+		return false;
+	uint32_t free = pack->today ? node_free_mask(node) : bits_first(node->gpus);
+	uint32_t held = pack->today ? node->held : 0;
+	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {
+		if (!fit_counts(work, i))
+			continue;
+		uint32_t set = place_choose(work, slot, free, held, work->ask->members[i].gpus);
+		if (set == 0)
+			return false;
+		free &= ~set;
+		held |= set;
+	}
+	return true;
+}
+
+void fit_put(struct place_work *work, uint32_t at)
+{
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		if (fit_counts(work, i)) {
+			work->member_pos[i] = at;
+			work->take[at]++;
+		}
+}
+
+/* ---- what it comes to ------------------------------------------------------------------------------------------------ */
+
+static void widen(const struct place_work *work, uint32_t position, struct shape *shape)
+{
+	uint32_t item = item_of(work, position);
+	shape->lo = min_u32(shape->lo, item);
+	shape->hi = max_u32(shape->hi, item + 1);
+}
+
+struct shape fit_shape(const struct place_work *work)
+{
+	struct shape shape = {.lo = work->items, .chained = true};
+	uint32_t last = FROND_NONE, slow = 0;
+	bool today = work->pack.today;
+	for (uint32_t i = 0; i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (work->member_pos[i] != FROND_NONE)
+			widen(work, work->member_pos[i], &shape);
+		else if (today && member->gpus > 0 && member->pinned_slot != FROND_NONE)
+			widen(work, work->fabric->position[member->pinned_slot], &shape);
+	}
+	for (uint32_t item = shape.lo; item < shape.hi; item++) {
+		uint32_t members = 0;
+		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+			uint32_t here = work->take[at] + (today ? work->pin[at] : 0u);
+			shape.use.nodes += here > 0;
+			shape.use.fullest_node = max_u32(shape.use.fullest_node, here);
+			members += here;
+		}
+		if (members == 0)
+			continue;
+		uint32_t spine = item_spine(work, item);
+		bool new_spine = last == FROND_NONE || item_spine(work, last) != spine;
+		bool joins = !new_spine && item == last + 1;
+		shape.use.leaves++;
+		shape.use.spines += new_spine;
+		shape.use.runs += !joins;
+		shape.chained &= item < work->fabric->leaf_count && (joins || new_spine);
+		if (last != FROND_NONE && new_spine)
+			shape.chained &= spine == item_spine(work, last) + 1 && spine_adjacent(work->fabric, spine);
+		shape.use.fullest_leaf = max_u32(shape.use.fullest_leaf, members);
+		slow += item_slow(work, item);
+		last = item;
+	}
+	shape.slow = slow > 0 && shape.use.leaves > 1;
+	return shape;
+}
+
+/* ---- where to look --------------------------------------------------------------------------------------------------- */
+
+void fit_domains(struct place_work *work, domain_visit *visit, void *context)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t next = 0; /* domains are numbered in order: a lower one has been seen */
+	for (uint32_t at = item_start(work, work->scope.lo); at < item_end(work, work->scope.hi - 1); at++) {
+		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
+			continue;
+		work->scope.domain = fabric->domain_of[at];
+		next = work->scope.domain + 1;
+		if (!work->pack.today || place_pins_in_domain(work))
+			visit(work, item_of(work, at), context);
+	}
+	work->scope.domain = FROND_NONE;
+}
+
+uint32_t fit_shortest(struct place_work *work, uint32_t most)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t best = UINT32_MAX;
+	for (uint32_t spine = 0; spine < fabric->spine_count && best > 1; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
+		uint32_t end = min_u32(fabric->spine_start[spine + 1], work->scope.hi);
+		for (uint32_t hi = lo + 1; lo < end && hi <= end; hi++) {
+			uint32_t longest = min_u32(most, best - 1);
+			if (hi - lo > longest)
+				lo = hi - longest;
+			while (lo < hi && pack_may(work, lo, hi)) {
+				best = hi - lo;
+				lo++;
+			}
+			if (lo == hi || best == 1)
+				break;
+		}
+	}
+	return best;
+}
+
+bool fit_searchable(const struct place_work *work)
+{
+	uint32_t blocks = 0, last = 0;
+	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {
+		if (!fit_counts(work, i))
+			continue;
+		blocks += work->ask->members[i].gpus != last;
+		last = work->ask->members[i].gpus;
+	}
+	return !work->scope.constrained || blocks == work->pack.kinds;
+}
