@@ -52,6 +52,7 @@ struct place_work *place_layout(struct arena *arena, const struct fabric *fabric
 		arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->candidates.frames);
 	work->choices = arena_take(arena, CHOICES, sizeof *work->choices);
 	work->candidates.alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->candidates.alike_seen);
+	work->candidates.gains = arena_take(arena, GAINS, sizeof *work->candidates.gains);
 	work->member_pos = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
 	work->member_list = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);
 	scratch_layout(&work->scratch, arena, nodes, members, scratch);

@@ -23,15 +23,14 @@
 
 enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 
-#define SPINE      (1ull << 48)
-#define LEAF       (1ull << 32)
-#define RUN        (1ull << 16)
-#define RUNS_MASK  0xffffu
-#define NOT_KEPT   UINT32_MAX
-#define NO_WAY     (-1)
-#define STEPS_GAIN 16u /* of an item of a candidate */
-#define STEPS_ROOM 4u  /* of a node of it, where nodes count */
-#define STEPS_FILL 16u /* and where its gain takes a look at them */
+#define SPINE       (1ull << 48)
+#define LEAF        (1ull << 32)
+#define RUN         (1ull << 16)
+#define RUNS_MASK   0xffffu
+#define NOT_KEPT    UINT32_MAX
+#define NO_WAY      (-1)
+#define STEPS_VISIT 8u /* of an item, to see whether it may be in a candidate */
+#define STEPS_ROOM  6u /* of a node of it, where nodes count */
 
 struct point {
 	uint32_t high, low; /* cost */
@@ -520,6 +519,7 @@ static void see_picked(struct table *table)
 		rest -= count;
 	}
 	assert(rest == 0);
+	work->candidates.same = 0;
 	place_see(work, &gain);
 	work->candidates.stop = true;
 }
@@ -575,27 +575,12 @@ static void drop_items(struct table *table, int64_t spare, bool only_forced)
 	find_ends(table);
 }
 
-/* ---- gains that were computed, by item and count: walking back and forth asks for few of them over and over -------------- */
-
-#define GAINS 256u
-
-struct gained {
-	uint32_t item, count; /* 0: none */
-	struct gain gain;
-};
-
-/* At the end of the scratch. */
-static struct gained *gains_of(const struct place_work *work)
-{
-	return (struct gained *)(void *)(work->scratch.end - GAINS * sizeof(struct gained));
-}
-
 /* What stands behind the numbers by item: all of them once more, worths, and the points of rows. False: there is no
  * room. */
 static bool lay_out_rows(struct table *table)
 {
 	uint32_t *words = table->rest + 2 * table->count; /* keys_of() */
-	int64_t bytes = (uint8_t *)gains_of(table->work) - (uint8_t *)words;
+	int64_t bytes = table->work->scratch.end - (uint8_t *)words;
 	int64_t taken = (2 + 2 * STATES) * (int64_t)(table->count * sizeof *words);
 	if (bytes < taken + 2 * STATES * (int64_t)sizeof *table->pool)
 		return false;
@@ -816,13 +801,6 @@ static bool compute_rows(struct table *table)
 	return true;
 }
 
-/* Further candidates are looked at only if the budget allows; the first always is. */
-static void pay(struct place_work *work, uint64_t steps)
-{
-	if (work->candidates.best.found && !budget_take(&work->budget, steps))
-		work->candidates.stop = true;
-}
-
 /* Row i; those up to the next one that is kept are computed again with it. NULL: there is no room. */
 static const struct point *row_at(struct table *table, uint32_t i)
 {
@@ -849,7 +827,7 @@ static const struct point *row_at(struct table *table, uint32_t i)
 		compute_row(table, j, table->pool + table->where[j + 1], table->pool + table->top);
 		table->where[j] = table->top;
 		table->top += row_points(table->pool + table->top);
-		pay(table->work, table->steps);
+		place_pay(table->work, table->steps);
 	}
 	return table->pool + table->where[i];
 }
@@ -872,15 +850,15 @@ static struct range within(struct table *table, uint32_t i, enum state after, ui
 		return none;
 	}
 	struct list list = list_of(row, after);
-	const struct point *low = list.at, *high = list.end;
-	while (low < high) { /* the first that costs more */
-		const struct point *middle = low + (high - low) / 2;
-		if (point_cost(middle) <= cost)
-			low = middle + 1;
-		else
-			high = middle;
+	if (list.at == list.end || point_cost(list.at) > cost)
+		return none;
+	const struct point *last = list.at; /* that does not cost more */
+	for (size_t count = (size_t)(list.end - list.at); count > 1;) {
+		size_t half = count / 2;
+		last = point_cost(last + half) <= cost ? last + half : last;
+		count -= half;
 	}
-	return low == list.at ? none : (struct range){row[after].members, low[-1].members};
+	return (struct range){row[after].members, last->members};
 }
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------------- */
@@ -903,6 +881,7 @@ static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 	if (!may_use(table, frame->state) || cost > walk->cost || from < frame->least)
 		return false;
 	if (table->nodes) {
+		place_pay(work, STEPS_ROOM * (uint64_t)item_nodes(table, frame->index));
 		options = place_members_upto(work, frame->at, from, work->member_list);
 		nodes = options - 1;
 	}
@@ -919,6 +898,7 @@ static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 			low = low > frame->rest - rest.most ? low : frame->rest - rest.most;
 			if (rest.most != NO_WAY && low <= high) {
 				frame->count = (uint32_t)high;
+				frame->nodes = nodes;
 				frame->least = table->nodes ? frame->least : (uint32_t)low;
 				return true;
 			}
@@ -935,28 +915,6 @@ static bool skip_works(struct walk *walk, uint32_t i, enum state state, uint32_t
 		return false;
 	struct range after = within(table, i + 1, pass(table, i, skipped(state)), walk->cost - cost);
 	return after.most >= rest && after.least <= rest;
-}
-
-static void add_gain(struct place_work *work, uint32_t item, uint32_t count, struct gain *gain)
-{
-	struct gained *gained = &gains_of(work)[(item * 7 + count) % GAINS];
-	const struct gain *more = &gained->gain;
-	if (count == 0)
-		return;
-	if (gained->item != item || gained->count != count) {
-		*gained = (struct gained){.item = item, .count = count, .gain = GAIN_NONE};
-		if (!place_gain_quick(work, item))
-			pay(work, (uint64_t)STEPS_FILL * (item_end(work, item) - item_start(work, item)));
-		place_gain(work, item, count, &gained->gain);
-	}
-	gain->worst = min_u32(gain->worst, more->worst);
-	gain->broken_leaves += more->broken_leaves;
-	gain->broken_nodes += more->broken_nodes;
-	gain->opened_leaves += more->opened_leaves;
-	gain->links += more->links;
-	gain->score += more->score;
-	gain->left += more->left;
-	gain->free += more->free;
 }
 
 /* Without cost and chain there are sums instead. */
@@ -976,13 +934,14 @@ static void walk_on(struct walk *walk)
 	struct gain gain = GAIN_NONE;
 	bool down = true;
 	work->candidates.depth = 0;
-	memset(gains_of(work), 0, GAINS * sizeof(struct gained));
+	work->candidates.same = 0;
 	while (!work->candidates.stop && !table->failed) {
 		struct frame frame;
 		if (!down) { /* fewer members for the last item, or none */
 			if (work->candidates.depth == 0)
 				return;
 			frame = work->candidates.frames[--work->candidates.depth];
+			work->candidates.same = min_u32(work->candidates.same, work->candidates.depth);
 			bool fewer = frame.count > frame.least;
 			if (fewer && table->nodes)
 				fewer = next_counts(walk, &frame, frame.count - 1);
@@ -1007,6 +966,7 @@ static void walk_on(struct walk *walk)
 				continue;
 			}
 			uint32_t item = work->scratch.list[i];
+			place_pay(work, STEPS_VISIT);
 			frame = (struct frame){.at = item,
 					       .index = i,
 					       .least = pinned(table, i) == 0,
@@ -1025,10 +985,8 @@ static void walk_on(struct walk *walk)
 		}
 		work->candidates.frames[work->candidates.depth++] = frame;
 		gain = frame.before;
-		pay(work, STEPS_GAIN + (table->nodes ? STEPS_ROOM * (uint64_t)item_nodes(table, frame.index) : 0));
-		add_gain(work, frame.at, frame.count, &gain);
-		cost = frame.cost + use_cost(table, frame.state) +
-		       (table->nodes ? place_nodes_for(work, frame.at, frame.count) : 0);
+		place_pay(work, place_gain_kept(work, frame.at, frame.count, &gain));
+		cost = frame.cost + use_cost(table, frame.state) + frame.nodes;
 		rest = frame.rest - frame.count;
 		state = pass(table, frame.index, RUN_OPEN);
 		i = frame.index + 1;
