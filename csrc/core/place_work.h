@@ -103,10 +103,11 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	struct best best;
 	struct pick *picks;
 	struct frame *frames;
-	uint32_t depth; /* frames in use */
-	uint32_t seen;  /* candidates compared so far */
-	uint32_t same;  /* frames in front that are picks of the best one, as they are */
-	bool stop;      /* the bound has been reached */
+	struct gained *gains; /* place_gain_kept() */
+	uint32_t depth;       /* frames in use */
+	uint32_t seen;        /* candidates compared so far */
+	uint32_t same;        /* frames in front that are picks of the best one, as they are */
+	bool stop;            /* the bound has been reached */
 
 	struct champion champion; /* place_single.c */
 	/* the leaf with most room, of all in spines that are not hopeless; FROND_NONE: none could hold the gang */
@@ -115,7 +116,6 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	uint32_t near_end;    /* behind the last hopeless spine */
 	uint32_t *alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet */
 	uint16_t *fill;       /* by node of a leaf: take[], of another count */
-	struct gained *gains; /* place_gain_kept() */
 };
 
 struct place_work {
