@@ -29,6 +29,7 @@ enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
 #define RUNS_MASK   0xffffu
 #define NOT_KEPT    UINT32_MAX
 #define NO_WAY      (-1)
+#define STEPS_POINT 2u
 #define STEPS_VISIT 8u /* of an item, to see whether it may be in a candidate */
 #define STEPS_ROOM  6u /* of a node of it, where nodes count */
 
@@ -761,8 +762,8 @@ static void thin(struct table *table, uint32_t last)
 	table->top = top;
 }
 
-/* All rows from the last to the first; as many are kept as fit into half of the room. A point is paid for twice: walking
- * through the rows computes each once more. False: the budget has ended, or there is no room. */
+/* All rows from the last to the first; as many are kept as fit into half of the room. Where not all are, walking through
+ * them computes each once more, which is paid for now. False: the budget has ended, or there is no room. */
 static bool compute_rows(struct table *table)
 {
 	struct point *pool = table->pool;
@@ -775,6 +776,7 @@ static bool compute_rows(struct table *table)
 	table->where[table->count] = 0;
 	table->top = 2 * STATES;
 	table->stride = 1;
+	uint64_t steps = 0;
 	for (uint32_t i = table->count; i-- > 0;) {
 		uint64_t bound = row_bound(table, i, pool + table->where[i + 1]);
 		while (table->top + bound > table->room / 2) {
@@ -784,9 +786,10 @@ static bool compute_rows(struct table *table)
 		}
 		if (table->top + bound > table->room)
 			return false;
-		table->steps_most = table->work->budget.left / 2 + 1;
+		table->steps_most = table->work->budget.left / STEPS_POINT + 1;
 		compute_row(table, i, pool + table->where[i + 1], pool + table->top);
-		if (!budget_take(&table->work->budget, 2 * table->steps))
+		steps += table->steps;
+		if (!budget_take(&table->work->budget, STEPS_POINT * table->steps))
 			return false;
 		if (table->where[i + 1] != 0 && (i + 1) % table->stride != 0 && table->stride > 1) {
 			uint32_t points = row_points(pool + table->top);
@@ -798,7 +801,7 @@ static bool compute_rows(struct table *table)
 		table->top += row_points(pool + table->top);
 	}
 	table->kept_top = table->top;
-	return true;
+	return table->stride == 1 || budget_take(&table->work->budget, STEPS_POINT * steps);
 }
 
 /* Row i; those up to the next one that is kept are computed again with it. NULL: there is no room. */
@@ -827,7 +830,7 @@ static const struct point *row_at(struct table *table, uint32_t i)
 		compute_row(table, j, table->pool + table->where[j + 1], table->pool + table->top);
 		table->where[j] = table->top;
 		table->top += row_points(table->pool + table->top);
-		place_pay(table->work, table->steps);
+		place_pay(table->work, STEPS_POINT * table->steps);
 	}
 	return table->pool + table->where[i];
 }
