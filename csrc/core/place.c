@@ -3,25 +3,28 @@
 
 #include "core/span.h"
 
-#define STATES      3u         /* of a cell in place_table.c */
-#define ROWS_LEAST  5u         /* of the table for the largest gang; with few of them it is computed more often */
-#define CELLS_NODES 16384u     /* engines up to this size get a table that seldom has to be computed again */
-#define CELLS_MOST  (1u << 21) /* its cells */
+#define ROWS             3u     /* by member, of place_span.c */
+#define POINTS_LEAST     5u     /* for place_table.c, in such rows: with few points it is computed more often */
+#define TABLE_ITEM_BYTES 24u    /* of place_table.c: the list, three numbers and a key; an item is one node at least */
+#define CELLS_NODES      16384u /* engines up to this size get a table that seldom has to be computed again */
+#define CELLS_MOST       (1u << 21) /* its cells */
 
 /* What stands in the scratch at one time: a list and sums by item, and beside them three rows by member, a view of every
- * spine or members to sort; or a list and as many rows of the table as there is room for. */
+ * spine or members to sort; or a list, numbers by item and as many rows of the table as there is room for. */
 static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_t nodes, uint32_t members,
 			   uint64_t least)
 {
 	uint64_t items = FABRIC_LEAVES(nodes) + nodes + 1; /* leaves, and nodes without one */
-	uint64_t row = (uint64_t)STATES * (members + 1), cells = row > FROND_MEMBERS_MAX ? row : FROND_MEMBERS_MAX;
+	uint64_t row = (uint64_t)ROWS * (members + 1), cells = row > FROND_MEMBERS_MAX ? row : FROND_MEMBERS_MAX;
 	uint64_t view = FABRIC_SPINES(nodes) * sizeof *scratch->view / sizeof *scratch->cells + 1;
-	uint64_t rest = cells > view ? cells : view, rows = ROWS_LEAST * (row + 1);
+	uint64_t rest = cells > view ? cells : view, rows = POINTS_LEAST * (row + 1);
 	uint64_t all = (row + 1) * (items + 2); /* nothing is ever computed twice */
 	if (nodes <= CELLS_NODES && rows < CELLS_MOST)
 		rows = all < CELLS_MOST ? all : CELLS_MOST;
 	if (items + rest < rows)
 		rest = rows - items;
+	uint64_t table = (uint64_t)TABLE_ITEM_BYTES * nodes + sizeof *scratch->cells;
+	least = least > table ? least : table;
 	uint64_t bytes = items * sizeof *scratch->list + (items + rest) * sizeof *scratch->sum;
 	least = least > gpuset_scratch() ? least : gpuset_scratch();
 	if (bytes < least)
@@ -58,6 +61,7 @@ struct place_work *place_layout(struct arena *arena, struct fabric *fabric, cons
 		arena_raw(arena, max_u32(members, PLACE_ORDERED) + 2, sizeof *work->candidates.frames);
 	work->choices = arena_take(arena, 1u << CHOICES, sizeof *work->choices);
 	work->candidates.alike_seen = arena_take(arena, FABRIC_SPINES(nodes), sizeof *work->candidates.alike_seen);
+	work->candidates.gains = arena_take(arena, GAINS, sizeof *work->candidates.gains);
 	work->member_pos = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_pos);
 	work->member_list = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->member_list);
 	scratch_layout(&work->scratch, arena, nodes, members, scratch);

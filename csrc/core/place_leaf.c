@@ -5,6 +5,9 @@
  */
 #include "core/place_work.h"
 
+#define STEPS_GAIN 8u  /* of a gain that is kept, or that the sums of a leaf tell */
+#define STEPS_FILL 24u /* of a node that is looked at for it */
+
 #define TERM_ONE 10000u /* a term of the weighted score, as an integer */
 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
@@ -327,11 +330,6 @@ static bool alike(const struct place_work *work, uint32_t item)
 	       !place_shares(work) && (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
 }
 
-bool place_gain_quick(const struct place_work *work, uint32_t item)
-{
-	return alike(work, item);
-}
-
 /* The tightest take all they can, in order of position. */
 static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t members)
 {
@@ -569,6 +567,29 @@ void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct
 	}
 	place_leaf_gain(work, item, members, members * work->gang.size, gain);
 	place_empty(work, item);
+}
+
+uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain)
+{
+	struct gained *kept = &work->candidates.gains[(item * 7 + members) % GAINS];
+	const struct gain *more = &kept->gain;
+	uint64_t steps = STEPS_GAIN;
+	if (kept->measure != work->scope.measure || kept->item != item || kept->count != members) {
+		*kept = (struct gained){
+			.measure = work->scope.measure, .item = item, .count = members, .gain = GAIN_NONE};
+		place_gain(work, item, members, &kept->gain);
+		if (!alike(work, item))
+			steps += (uint64_t)STEPS_FILL * (item_end(work, item) - item_start(work, item));
+	}
+	gain->worst = min_u32(gain->worst, more->worst);
+	gain->broken_leaves += more->broken_leaves;
+	gain->broken_nodes += more->broken_nodes;
+	gain->opened_leaves += more->opened_leaves;
+	gain->links += more->links;
+	gain->score += more->score;
+	gain->left += more->left;
+	gain->free += more->free;
+	return steps;
 }
 
 static int order_u64(uint64_t a, uint64_t b) /* lower first */

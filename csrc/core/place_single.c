@@ -10,6 +10,7 @@ void place_see_single(struct place_work *work, uint32_t item)
 	struct gain gain = GAIN_NONE;
 	work->candidates.frames[0] = (struct frame){.at = item, .count = work->gang.missing};
 	work->candidates.depth = 1;
+	work->candidates.same = 0;
 	place_gain(work, item, work->gang.missing, &gain);
 	place_see(work, &gain);
 }

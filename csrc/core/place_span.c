@@ -9,7 +9,8 @@
  */
 #include "core/place_work.h"
 
-#define STEPS_FILL 16u /* of a node of an item, when two of its fills are compared */
+#define STEPS_FILL 24u /* of a node of an item, when two of its fills are compared */
+#define STEPS_ROOM 4u  /* of a node of a window, when the fewest nodes are counted */
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
@@ -49,13 +50,20 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 	return order;
 }
 
+/* Frames in front that are picks of the best candidate. With pinned members some frames are no picks. */
+static uint32_t leading(const struct place_work *work)
+{
+	return work->gang.pins == 0 ? work->candidates.same : 0;
+}
+
 /* Step 7: is the candidate in hand lower than the best? Ascending lists of nodes, then rank → node. */
 static bool lower(struct place_work *work)
 {
+	uint32_t same = leading(work);
 	const struct frame *frame = work->candidates.frames, *frames_end = frame + work->candidates.depth;
 	const struct pick *pick = work->candidates.picks, *picks_end = pick + work->candidates.best.picks;
 	int ranks = 0;
-	for (;; frame++, pick++) {
+	for (frame += same, pick += same;; frame++, pick++) {
 		while (frame < frames_end && frame->count == 0)
 			frame++;
 		if (frame == frames_end || pick == picks_end)
@@ -85,8 +93,11 @@ bool place_see(struct place_work *work, const struct gain *gain)
 		if (order > 0 || (order == 0 && (work->answer->whole_nodes || !lower(work))))
 			return true;
 	}
-	work->candidates.best = (struct best){.found = true, .gain = *gain, .per_node = work->scope.per_node};
-	for (uint32_t i = 0; i < work->candidates.depth; i++)
+	uint32_t same = leading(work);
+	work->candidates.best =
+		(struct best){.found = true, .gain = *gain, .picks = same, .per_node = work->scope.per_node};
+	work->candidates.same = work->candidates.depth;
+	for (uint32_t i = same; i < work->candidates.depth; i++)
 		if (work->candidates.frames[i].count > 0)
 			work->candidates.picks[work->candidates.best.picks++] =
 				(struct pick){work->candidates.frames[i].at, work->candidates.frames[i].count};
@@ -228,7 +239,8 @@ static uint32_t next_count(struct place_work *work, const struct run *run, const
 {
 	if (!place_shares(work))
 		return from;
-	for (uint32_t count = from + 1; count-- > frame->least;) {
+	for (uint32_t count = from + 1; count-- > frame->least && !work->candidates.stop;) {
+		place_pay(work, (uint64_t)STEPS_ROOM * (item_start(work, end) - item_start(work, frame->at)));
 		uint64_t nodes = frame->cost + place_nodes_for(work, frame->at, count);
 		uint32_t after = frame->rest == count && frame->at + 1 == end
 					 ? 0
@@ -262,6 +274,7 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 		} else {
 			bool whole = run->exact ? at == end : rest == 0 && (work->gang.pins == 0 || at > run->last_pin);
 			if (whole) {
+				work->candidates.same = 0;
 				place_see(work, &gain);
 				down = false;
 				continue;
@@ -285,7 +298,7 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 		}
 		const struct frame *top = &work->candidates.frames[work->candidates.depth - 1];
 		gain = top->before;
-		place_gain(work, top->at, top->count, &gain);
+		place_pay(work, place_gain_kept(work, top->at, top->count, &gain));
 		cost = top->cost + (place_shares(work) ? place_nodes_for(work, top->at, top->count) : 0);
 		rest = top->rest - top->count;
 		at = top->at + 1;

@@ -7,10 +7,10 @@
  *   one integer, compared like one; state = is the spine in use already, and is the item just before, adjacent, in use.
  *
  * Row i follows from row i + 1 by merging: with the item, or without it. Rows are as long as there are costs that matter,
- * not as there are members, and prices keep them short. With a price for a leaf and one for a spine, what the items before
- * i can bring beyond what they cost has a bound that is a sum over spines; a point from which even that does not lead to
- * all members within the spines and leaves that will do is left out, and so are spines and leaves that lead nowhere.
- * (Prices bound from above, so nothing is lost; good ones leave little more than the best sets.)
+ * not as there are members, and prices keep them short (place_price.c): a point is left out when even the most that the
+ * items before i can be worth leads to no set within the spines, leaves and runs that will do. Spines come first, then
+ * leaves, then runs from a number that cannot be too high upwards, nodes at last, each with what is known already as a
+ * bound.
  *
  * Walking forward, giving an item as many members as the rest of the cost allows, then one fewer, yields every set that
  * attains the least cost, in the order that spec 3.4 asks for. When not all rows fit into the scratch every second one is
@@ -19,80 +19,17 @@
  * The points are paid from the budget of the call. When it ends before the least cost is known, a set is taken that has
  * the fewest spines and few leaves: the first answer is always found.
  */
-#include "core/place_work.h"
+#include "core/place_table.h"
 
-enum state { SPINE_UNUSED, RUN_ENDED, RUN_OPEN, STATES };
-
-#define SPINE      (1ull << 48)
-#define LEAF       (1ull << 32)
-#define RUN        (1ull << 16)
-#define RUNS_MASK  0xffffu
-#define NOT_KEPT   UINT32_MAX
-#define NO_WAY     (-1)
-#define STEPS_GAIN 16u /* of an item of a candidate */
-#define STEPS_ROOM 4u  /* of a node of it, where nodes count */
-#define STEPS_FILL 16u /* and where its gain takes a look at them */
-
-struct point {
-	uint32_t high, low; /* cost */
-	uint32_t members;   /* not over what is missing */
-};
-/* A row is STATES headers {where its points begin, from the first header; how many; fewest members that they can do with}
- * and then the points. */
-
-#define FINE 8 /* prices and worths are in eighths of a member */
-
-struct prices {
-	int64_t leaf, spine, run;
-	int64_t least;          /* what a set that will do is worth at the least after them */
-	int32_t *worth[STATES]; /* by item and state: most that the items before it can be worth */
-};
-
-struct table {
-	struct place_work *work;
-	uint32_t count; /* usable items, in work->scratch.list */
-	bool chain;     /* every spine in use, one run in each: neither needs counting */
-	bool free;      /* no cost: whatever holds is a candidate */
-	bool any_runs;  /* runs do not count */
-	bool nodes;     /* nodes count */
-	bool failed;    /* the scratch did not suffice */
-
-	/* what will do, from above */
-	uint32_t spines, leaves, runs;
-	uint64_t highest;        /* cost */
-	struct prices prices[2]; /* good ones, and none at all */
-	int64_t pick_price;      /* the one at which pick() finds the best set */
-
-	/* by item */
-	uint32_t *most;  /* members */
-	uint32_t *ends;  /* behind the last item of its spine */
-	uint32_t *where; /* its row, in the pool; NOT_KEPT */
-	uint32_t *rest;  /* of the scratch */
-
-	/* the items before those were dropped that lead nowhere with so many runs */
-	uint32_t *all, *all_most, all_count;
-
-	struct point *pool;
-	uint32_t room, top, kept_top; /* points */
-	uint32_t stride;              /* rows 0, stride, 2 stride, … are kept */
-	uint32_t options;             /* nodes: numbers of them in an item, in work->member_list with what they hold */
-	struct point *spare[2];       /* nodes: lists that are being merged */
-	uint64_t steps, steps_most;   /* of a row */
-};
+#define NOT_KEPT    UINT32_MAX
+#define NO_WAY      (-1)
+#define STEPS_POINT 2u
+#define STEPS_VISIT 8u /* of an item, to see whether it may be in a candidate */
+#define STEPS_ROOM  6u /* of a node of it, where nodes count */
 
 static uint64_t point_cost(const struct point *point)
 {
 	return (uint64_t)point->high << 32 | point->low;
-}
-
-static uint32_t pinned(const struct table *table, uint32_t i)
-{
-	return table->work->gang.pins == 0 ? 0 : item_pin(table->work, table->work->scratch.list[i]);
-}
-
-static bool adjacent(const struct table *table, uint32_t i) /* to the one before, under the same spine */
-{
-	return table->work->scratch.list[i] == table->work->scratch.list[i - 1] + 1;
 }
 
 /* The state that item i + 1 sees when item i leaves `state` behind; STATES: not allowed. */
@@ -126,476 +63,14 @@ static uint64_t use_cost(const struct table *table, enum state state)
 	       (state != RUN_OPEN && !table->chain && !table->any_runs ? RUN : 0);
 }
 
-/* ---- prices: how few leaves and runs could do, and what each item may be worth -------------------------------------- */
-
-#define WORTHLESS (INT64_MIN / 4)
-
-/* The sets of a spine's items so far that are worth most after prices for leaves and runs, by the state that they leave
- * behind. */
-struct sweep {
-	int64_t worth[STATES];
-};
-
-static int64_t max_i64(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static struct sweep sweep_begin(void)
-{
-	return (struct sweep){.worth = {0, WORTHLESS, WORTHLESS}};
-}
-
-/* One item more, beside the one before or not. Pinned: it must be in. */
-static inline struct sweep sweep_over(const struct table *table, const struct prices *prices, uint32_t i, bool beside,
-				      struct sweep sweep)
-{
-	bool pin = pinned(table, i) > 0;
-	int64_t item = FINE * (int64_t)table->most[i] - prices->leaf;
-	int64_t ended = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]), begun = sweep.worth[SPINE_UNUSED];
-	if (!table->chain)
-		begun = max_i64(begun, ended) - prices->run;
-	if (beside)
-		begun = max_i64(begun, sweep.worth[RUN_OPEN]);
-	return (struct sweep){
-		.worth = {pin ? WORTHLESS : sweep.worth[SPINE_UNUSED], pin ? WORTHLESS : ended, begun + item}};
-}
-
-static inline struct sweep sweep_on(const struct table *table, const struct prices *prices, uint32_t i, bool first,
-				    struct sweep sweep)
-{
-	return sweep_over(table, prices, i, !first && adjacent(table, i), sweep);
-}
-
-/* The same from the last item to the first. */
-static inline struct sweep sweep_back(const struct table *table, const struct prices *prices, uint32_t i, bool last,
-				      struct sweep sweep)
-{
-	return sweep_over(table, prices, i, !last && adjacent(table, i + 1), sweep);
-}
-
-/* The set of a spine's items [first, end) that is worth most: one item at least, every pinned one. Forced: it must be in
- * use. */
-static int64_t spine_worth(const struct table *table, const struct prices *prices, uint32_t first, uint32_t end,
-			   bool *forced)
-{
-	struct sweep sweep = sweep_begin();
-	for (uint32_t i = first; i < end; i++)
-		sweep = sweep_on(table, prices, i, i == first, sweep);
-	*forced = table->chain || sweep.worth[SPINE_UNUSED] < 0;
-	return max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
-}
-
-/* Most that the items before each one can be worth, and with them the state in which it is met. */
-static void set_worths(const struct table *table, struct prices *prices)
-{
-	int64_t before = 0;
-	for (uint32_t i = 0, end; i < table->count; i = end) {
-		struct sweep sweep = sweep_begin();
-		end = table->ends[i];
-		for (uint32_t j = i; j < end; j++) {
-			if (j > i && !adjacent(table, j)) /* pass() */
-				sweep.worth[RUN_ENDED] = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
-			for (uint32_t state = 0; state < STATES; state++) {
-				int64_t worth = sweep.worth[state] + before;
-				worth -= state == SPINE_UNUSED ? 0 : prices->spine;
-				prices->worth[state][j] = (int32_t)max_i64(worth, INT32_MIN);
-			}
-			sweep = sweep_on(table, prices, j, j == i, sweep);
-		}
-		int64_t used = max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]) - prices->spine;
-		before += max_i64(used, table->chain ? WORTHLESS : sweep.worth[SPINE_UNUSED]);
-	}
-	prices->least = FINE * (int64_t)table->work->gang.missing - prices->leaf * table->leaves -
-			prices->spine * table->spines - prices->run * table->runs;
-}
-
-struct priced {
-	int64_t sum;  /* of the spines that are worth most, as many as will do, and of every one that must be in use */
-	int64_t last; /* what the least of those that need not is worth; INT64_MAX: none of them will do */
-	int64_t next; /* and the best of those left out; INT64_MIN: there are none */
-};
-
-/* Keys stand where worths will be. */
-static int64_t *keys_of(const struct table *table)
-{
-	return (int64_t *)(void *)table->rest;
-}
-
-/* The largest `wanted` of them: their sum, the least of them, and the largest of the others. */
-static void take_largest(const int64_t *keys, uint32_t count, uint32_t wanted, struct priced *priced)
-{
-	int64_t low = INT64_MAX, high = INT64_MIN, more = 0;
-	uint32_t above = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		low = keys[i] < low ? keys[i] : low;
-		high = keys[i] > high ? keys[i] : high;
-	}
-	while (low < high && wanted > 0) { /* as many as are wanted are not under `low` */
-		int64_t middle = high - (high - low) / 2;
-		uint32_t over = 0;
-		for (uint32_t i = 0; i < count; i++)
-			over += keys[i] >= middle;
-		if (over >= wanted)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		bool over = wanted > 0 && keys[i] > low;
-		above += over;
-		more += over ? keys[i] : 0;
-		if (!over && (wanted == 0 || keys[i] < low))
-			priced->next = max_i64(priced->next, keys[i]);
-	}
-	if (wanted == 0)
-		return;
-	uint32_t equal = 0;
-	for (uint32_t i = 0; i < count; i++)
-		equal += keys[i] == low;
-	priced->sum += more + (wanted - above) * low;
-	priced->last = low;
-	if (above + equal > wanted)
-		priced->next = low;
-}
-
-static struct priced price_spines(const struct table *table, const struct prices *prices)
-{
-	struct priced priced = {.sum = 0, .last = INT64_MAX, .next = INT64_MIN};
-	int64_t *keys = keys_of(table);
-	uint32_t others = 0, wanted = table->spines;
-	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
-		bool forced;
-		int64_t worth = spine_worth(table, prices, i, table->ends[i], &forced);
-		if (forced) {
-			priced.sum += worth;
-			wanted -= !table->chain;
-		} else {
-			keys[others++] = worth;
-		}
-	}
-	assert(table->chain || wanted <= others);
-	if (!table->chain)
-		take_largest(keys, others, wanted, &priced);
-	return priced;
-}
-
-/* Fewest spines: those that must be in use, and the largest. */
-static uint32_t fewest_spines(const struct table *table)
-{
-	const struct prices none = {.leaf = 0};
-	uint64_t *keys = (uint64_t *)(void *)keys_of(table), held = 0;
-	uint32_t others = 0, needed = 0;
-	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
-		bool forced;
-		uint64_t members = (uint64_t)spine_worth(table, &none, i, table->ends[i], &forced) / FINE;
-		needed += forced;
-		held += forced ? members : 0;
-		if (!forced)
-			keys[others++] = UINT64_MAX - members;
-	}
-	sort_u64(keys, others);
-	for (uint32_t i = 0; held < table->work->gang.missing; i++, needed++) {
-		assert(i < others);
-		held += UINT64_MAX - keys[i];
-	}
-	return needed;
-}
-
-static uint32_t largest_item(const struct table *table)
-{
-	uint32_t largest = 1;
-	for (uint32_t i = 0; i < table->count; i++)
-		largest = max_u32(largest, table->most[i]);
-	return largest;
-}
-
-/* The price of a leaf at which most leaves are seen to be needed: for what is missing beyond what spines are worth. With
- * a higher or lower one it is fewer. */
-static int64_t best_leaf_price(const struct table *table)
-{
-	int64_t low = 1, high = FINE * (int64_t)largest_item(table),
-		missing = FINE * (int64_t)table->work->gang.missing;
-	while (low < high) {
-		int64_t middle = low + (high - low) / 2;
-		int64_t here = missing - price_spines(table, &(struct prices){.leaf = middle}).sum;
-		int64_t above = missing - price_spines(table, &(struct prices){.leaf = middle + 1}).sum;
-		if (above * middle > here * (middle + 1))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Anything between the last spine that will do and the next is a price that tells them apart. */
-static int64_t spine_price(const struct table *table, const struct priced *priced)
-{
-	if (table->chain || priced->last == INT64_MAX)
-		return 0;
-	return priced->next == INT64_MIN ? priced->last : priced->last - (priced->last - priced->next) / 2;
-}
-
-/* What the best set could be worth at most, within spines, leaves and runs, beyond what is missing. */
-static int64_t spare_at(const struct table *table, const struct prices *prices)
-{
-	return price_spines(table, prices).sum + prices->leaf * table->leaves + prices->run * table->runs -
-	       FINE * (int64_t)table->work->gang.missing;
-}
-
-/* Looks for prices that leave little to spare, step by step from those that there are; it has a single valley. */
-static int64_t improve_prices(struct table *table, int64_t step)
-{
-	struct prices *best = &table->prices[0];
-	int64_t spare = spare_at(table, best);
-	for (uint32_t turn = 0, still = 0; step > 0 && spare >= 0;) {
-		static const int ways[][2] = {{0, -1}, {0, 1}, {-1, 0}, {1, 0}, {-1, 1}, {1, -1}};
-		enum { WAYS = sizeof ways / sizeof ways[0] };
-		struct prices other = {.leaf = best->leaf + ways[turn][0] * step,
-				       .run = best->run + ways[turn][1] * step};
-		int64_t less = other.leaf < 0 || other.run < 0 ? spare : spare_at(table, &other);
-		if (less < spare) {
-			best->leaf = other.leaf;
-			best->run = other.run;
-			spare = less;
-			still = 0;
-			continue; /* once more this way */
-		}
-		turn = (turn + 1) % WAYS;
-		if (++still == WAYS) {
-			step /= 2;
-			still = 0;
-		}
-	}
-	return spare;
-}
-
-/* Prices for a leaf and a run, and the fewest runs that they do not rule out. What is to spare then. */
-static int64_t price_runs(struct table *table)
-{
-	struct prices *prices = &table->prices[0];
-	int64_t spare;
-	for (;;) {
-		spare = improve_prices(table, max_i64(prices->leaf / 16, 1));
-		if (spare >= 0)
-			break;
-		table->runs += prices->run == 0 ? 1 : (uint32_t)((-spare + prices->run - 1) / prices->run);
-	}
-	struct priced priced = price_spines(table, prices);
-	prices->spine = spine_price(table, &priced);
-	return spare;
-}
-
-/* ---- a set that is good, and found at once --------------------------------------------------------------------------- */
-
-struct window { /* a run of items, in use */
-	uint32_t lo, hi;
-	int64_t worth;
-};
-
-/* The run of a spine's items [first, end) that is worth most, with every pinned one in it. */
-static struct window best_window(const struct table *table, uint32_t first, uint32_t end, int64_t price)
-{
-	struct window best = {.worth = INT64_MIN};
-	uint32_t pins = 0, lo = first, seen = 0;
-	for (uint32_t i = first; i < end; i++)
-		pins += pinned(table, i) > 0;
-	int64_t worth = 0;
-	for (uint32_t i = first; i < end; i++) {
-		if (i > lo && (!adjacent(table, i) || (worth < 0 && seen == 0))) {
-			lo = i;
-			worth = 0;
-			seen = 0;
-		}
-		worth += FINE * (int64_t)table->most[i] - price;
-		seen += pinned(table, i) > 0;
-		if (seen == pins && worth >= best.worth)
-			best = (struct window){lo, i + 1, worth};
-	}
-	return best;
-}
-
-/* Leaves at the ends of a spine's run [lo, hi) that can be spared. */
-static void trim(struct table *table, uint32_t lo, uint32_t hi, uint64_t *held, uint32_t *leaves)
-{
-	while (hi - lo > 1) {
-		bool low = pinned(table, lo) == 0, high = pinned(table, hi - 1) == 0;
-		bool lower = low && (!high || table->most[lo] < table->most[hi - 1]);
-		uint32_t i = lower ? lo : hi - 1;
-		if ((!low && !high) || *held - table->most[i] < table->work->gang.missing)
-			return;
-		*held -= table->most[i];
-		*leaves -= 1;
-		table->where[i] = 0;
-		lo += lower;
-		hi -= !lower;
-	}
-}
-
-static uint32_t pick_chain(struct table *table, int64_t price)
-{
-	uint64_t held = 0;
-	uint32_t leaves = 0;
-	memset(table->where, 0, table->count * sizeof *table->where);
-	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
-		struct window window = best_window(table, i, table->ends[i], price);
-		assert(window.worth != INT64_MIN);
-		for (uint32_t j = window.lo; j < window.hi; j++) {
-			table->where[j] = 1;
-			held += table->most[j];
-			leaves++;
-		}
-	}
-	if (held < table->work->gang.missing)
-		return UINT32_MAX;
-	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
-		uint32_t lo = i, hi = table->ends[i];
-		while (table->where[lo] == 0)
-			lo++;
-		while (table->where[hi - 1] == 0)
-			hi--;
-		trim(table, lo, hi, &held, &leaves);
-	}
-	return leaves;
-}
-
-/* Spines by what they are worth at this price of a leaf, and their largest leaves: where[i] = 1. How many leaves;
- * UINT32_MAX: they do not hold what is missing. */
-static uint32_t pick(struct table *table, int64_t price)
-{
-	if (table->chain)
-		return pick_chain(table, price);
-	const struct prices prices = {.leaf = price};
-	struct priced priced = price_spines(table, &prices);
-	uint64_t *keys = (uint64_t *)(void *)keys_of(table), held = 0;
-	uint32_t wanted = table->spines, leaves = 0, others = 0;
-	bool forced;
-	for (uint32_t i = 0; i < table->count;
-	     i = table->ends[i]) /* those better than the last, then the first of its equals */
-		wanted -= spine_worth(table, &prices, i, table->ends[i], &forced) > priced.last || forced;
-	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
-		int64_t worth = spine_worth(table, &prices, i, table->ends[i], &forced);
-		bool equal = !forced && worth == priced.last && wanted > 0;
-		bool chosen = forced || equal || worth > priced.last;
-		wanted -= equal;
-		for (uint32_t j = i; j < table->ends[i]; j++) {
-			bool pin = pinned(table, j) > 0;
-			table->where[j] = pin;
-			held += pin ? table->most[j] : 0;
-			leaves += pin;
-			if (chosen && !pin)
-				keys[others++] = (uint64_t)(UINT32_MAX - table->most[j]) << 32 | j;
-		}
-	}
-	sort_u64(keys, others);
-	for (uint32_t i = 0; held < table->work->gang.missing; i++) {
-		if (i == others)
-			return UINT32_MAX;
-		uint32_t item = (uint32_t)keys[i];
-		table->where[item] = 1;
-		held += table->most[item];
-		leaves++;
-	}
-	return leaves;
-}
-
-/* The candidate is what pick() has chosen. */
-static void see_picked(struct table *table)
-{
-	struct place_work *work = table->work;
-	struct gain gain = GAIN_NONE;
-	uint32_t rest = work->gang.missing, owed = 0;
-	for (uint32_t i = 0; i < table->count; i++)
-		owed += table->where[i] == 1 && pinned(table, i) == 0;
-	work->candidates.depth = 0;
-	for (uint32_t i = 0; i < table->count; i++) {
-		if (table->where[i] != 1)
-			continue;
-		uint32_t least = pinned(table, i) == 0;
-		owed -= least;
-		uint32_t count = min_u32(table->most[i], rest - owed);
-		work->candidates.frames[work->candidates.depth++] =
-			(struct frame){.at = work->scratch.list[i], .count = count};
-		place_gain(work, work->scratch.list[i], count, &gain);
-		rest -= count;
-	}
-	assert(rest == 0);
-	place_see(work, &gain);
-	work->candidates.stop = true;
-}
-
-/* ---- what will do ------------------------------------------------------------------------------------------------------ */
-
-/* By item: where its spine ends. */
-static void find_ends(struct table *table)
-{
-	const uint32_t *list = table->work->scratch.list;
-	for (uint32_t i = table->count; i-- > 0;) {
-		bool last = i + 1 == table->count ||
-			    item_spine(table->work, list[i]) != item_spine(table->work, list[i + 1]);
-		table->ends[i] = last ? i + 1 : table->ends[i + 1];
-	}
-}
-
-/* Leaves out spines, and leaves of them, that lead nowhere at these prices; `spare` is what a set may lose against the
- * best. What the best set with an item in it is worth: up to it, and from it on. */
-static void drop_items(struct table *table, int64_t spare, bool only_forced)
-{
-	struct place_work *work = table->work;
-	const struct prices *prices = &table->prices[0];
-	uint32_t kept = 0;
-	for (uint32_t i = 0, end; i < table->count; i = end) {
-		struct sweep sweep = sweep_begin();
-		int64_t *upto = keys_of(table); /* by item of the spine */
-		end = table->ends[i];
-		for (uint32_t j = i; j < end; j++) {
-			sweep = sweep_on(table, prices, j, j == i, sweep);
-			upto[j - i] = sweep.worth[RUN_OPEN];
-		}
-		bool forced = sweep.worth[SPINE_UNUSED] < 0;
-		int64_t lost = prices->spine - max_i64(sweep.worth[RUN_ENDED], sweep.worth[RUN_OPEN]);
-		int64_t best = forced ? prices->spine - lost : max_i64(prices->spine, prices->spine - lost);
-		if ((only_forced && !forced) || (!forced && lost > spare))
-			continue;
-		sweep = sweep_begin();
-		for (uint32_t j = end; j-- > i;) {
-			sweep = sweep_back(table, prices, j, j + 1 == end, sweep);
-			int64_t item = FINE * (int64_t)table->most[j] - prices->leaf;
-			/* the run that it is in has been paid for twice */
-			upto[j - i] += sweep.worth[RUN_OPEN] - item + prices->run;
-		}
-		for (uint32_t j = i; j < end; j++) {
-			if (pinned(table, j) == 0 && best - upto[j - i] > spare)
-				continue;
-			work->scratch.list[kept] = work->scratch.list[j];
-			table->most[kept++] = table->most[j];
-		}
-	}
-	table->count = kept;
-	find_ends(table);
-}
-
-/* ---- gains that were computed, by item and count: walking back and forth asks for few of them over and over -------------- */
-
-#define GAINS 256u
-
-struct gained {
-	uint32_t item, count; /* 0: none */
-	struct gain gain;
-};
-
-/* At the end of the scratch. */
-static struct gained *gains_of(const struct place_work *work)
-{
-	return (struct gained *)(void *)(work->scratch.end - GAINS * sizeof(struct gained));
-}
+/* ---- room ----------------------------------------------------------------------------------------------------------- */
 
 /* What stands behind the numbers by item: all of them once more, worths, and the points of rows. False: there is no
  * room. */
 static bool lay_out_rows(struct table *table)
 {
 	uint32_t *words = table->rest + 2 * table->count; /* keys_of() */
-	int64_t bytes = (uint8_t *)gains_of(table->work) - (uint8_t *)words;
+	int64_t bytes = table->work->scratch.end - (uint8_t *)words;
 	int64_t taken = (2 + 2 * STATES) * (int64_t)(table->count * sizeof *words);
 	if (bytes < taken + 2 * STATES * (int64_t)sizeof *table->pool)
 		return false;
@@ -617,7 +92,7 @@ static void take_all(struct table *table)
 	table->count = table->all_count;
 	memcpy(table->work->scratch.list, table->all, table->count * sizeof *table->all);
 	memcpy(table->most, table->all_most, table->count * sizeof *table->most);
-	find_ends(table);
+	price_ends(table);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------- */
@@ -776,8 +251,8 @@ static void thin(struct table *table, uint32_t last)
 	table->top = top;
 }
 
-/* All rows from the last to the first; as many are kept as fit into half of the room. A point is paid for twice: walking
- * through the rows computes each once more. False: the budget has ended, or there is no room. */
+/* All rows from the last to the first; as many are kept as fit into half of the room. Where not all are, walking through
+ * them computes each once more, which is paid for now. False: the budget has ended, or there is no room. */
 static bool compute_rows(struct table *table)
 {
 	struct point *pool = table->pool;
@@ -790,6 +265,7 @@ static bool compute_rows(struct table *table)
 	table->where[table->count] = 0;
 	table->top = 2 * STATES;
 	table->stride = 1;
+	uint64_t steps = 0;
 	for (uint32_t i = table->count; i-- > 0;) {
 		uint64_t bound = row_bound(table, i, pool + table->where[i + 1]);
 		while (table->top + bound > table->room / 2) {
@@ -799,9 +275,10 @@ static bool compute_rows(struct table *table)
 		}
 		if (table->top + bound > table->room)
 			return false;
-		table->steps_most = table->work->budget.left / 2 + 1;
+		table->steps_most = table->work->budget.left / STEPS_POINT + 1;
 		compute_row(table, i, pool + table->where[i + 1], pool + table->top);
-		if (!budget_take(&table->work->budget, 2 * table->steps))
+		steps += table->steps;
+		if (!budget_take(&table->work->budget, STEPS_POINT * table->steps))
 			return false;
 		if (table->where[i + 1] != 0 && (i + 1) % table->stride != 0 && table->stride > 1) {
 			uint32_t points = row_points(pool + table->top);
@@ -813,14 +290,7 @@ static bool compute_rows(struct table *table)
 		table->top += row_points(pool + table->top);
 	}
 	table->kept_top = table->top;
-	return true;
-}
-
-/* Further candidates are looked at only if the budget allows; the first always is. */
-static void pay(struct place_work *work, uint64_t steps)
-{
-	if (work->candidates.best.found && !budget_take(&work->budget, steps))
-		work->candidates.stop = true;
+	return table->stride == 1 || budget_take(&table->work->budget, STEPS_POINT * steps);
 }
 
 /* Row i; those up to the next one that is kept are computed again with it. NULL: there is no room. */
@@ -849,7 +319,7 @@ static const struct point *row_at(struct table *table, uint32_t i)
 		compute_row(table, j, table->pool + table->where[j + 1], table->pool + table->top);
 		table->where[j] = table->top;
 		table->top += row_points(table->pool + table->top);
-		pay(table->work, table->steps);
+		place_pay(table->work, STEPS_POINT * table->steps);
 	}
 	return table->pool + table->where[i];
 }
@@ -872,15 +342,15 @@ static struct range within(struct table *table, uint32_t i, enum state after, ui
 		return none;
 	}
 	struct list list = list_of(row, after);
-	const struct point *low = list.at, *high = list.end;
-	while (low < high) { /* the first that costs more */
-		const struct point *middle = low + (high - low) / 2;
-		if (point_cost(middle) <= cost)
-			low = middle + 1;
-		else
-			high = middle;
+	if (list.at == list.end || point_cost(list.at) > cost)
+		return none;
+	const struct point *last = list.at; /* that does not cost more */
+	for (size_t count = (size_t)(list.end - list.at); count > 1;) {
+		size_t half = count / 2;
+		last = point_cost(last + half) <= cost ? last + half : last;
+		count -= half;
 	}
-	return low == list.at ? none : (struct range){row[after].members, low[-1].members};
+	return (struct range){row[after].members, last->members};
 }
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------------- */
@@ -903,6 +373,7 @@ static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 	if (!may_use(table, frame->state) || cost > walk->cost || from < frame->least)
 		return false;
 	if (table->nodes) {
+		place_pay(work, STEPS_ROOM * (uint64_t)item_nodes(table, frame->index));
 		options = place_members_upto(work, frame->at, from, work->member_list);
 		nodes = options - 1;
 	}
@@ -919,6 +390,7 @@ static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 			low = low > frame->rest - rest.most ? low : frame->rest - rest.most;
 			if (rest.most != NO_WAY && low <= high) {
 				frame->count = (uint32_t)high;
+				frame->nodes = nodes;
 				frame->least = table->nodes ? frame->least : (uint32_t)low;
 				return true;
 			}
@@ -935,28 +407,6 @@ static bool skip_works(struct walk *walk, uint32_t i, enum state state, uint32_t
 		return false;
 	struct range after = within(table, i + 1, pass(table, i, skipped(state)), walk->cost - cost);
 	return after.most >= rest && after.least <= rest;
-}
-
-static void add_gain(struct place_work *work, uint32_t item, uint32_t count, struct gain *gain)
-{
-	struct gained *gained = &gains_of(work)[(item * 7 + count) % GAINS];
-	const struct gain *more = &gained->gain;
-	if (count == 0)
-		return;
-	if (gained->item != item || gained->count != count) {
-		*gained = (struct gained){.item = item, .count = count, .gain = GAIN_NONE};
-		if (!place_gain_quick(work, item))
-			pay(work, (uint64_t)STEPS_FILL * (item_end(work, item) - item_start(work, item)));
-		place_gain(work, item, count, &gained->gain);
-	}
-	gain->worst = min_u32(gain->worst, more->worst);
-	gain->broken_leaves += more->broken_leaves;
-	gain->broken_nodes += more->broken_nodes;
-	gain->opened_leaves += more->opened_leaves;
-	gain->links += more->links;
-	gain->score += more->score;
-	gain->left += more->left;
-	gain->free += more->free;
 }
 
 /* Without cost and chain there are sums instead. */
@@ -976,13 +426,14 @@ static void walk_on(struct walk *walk)
 	struct gain gain = GAIN_NONE;
 	bool down = true;
 	work->candidates.depth = 0;
-	memset(gains_of(work), 0, GAINS * sizeof(struct gained));
+	work->candidates.same = 0;
 	while (!work->candidates.stop && !table->failed) {
 		struct frame frame;
 		if (!down) { /* fewer members for the last item, or none */
 			if (work->candidates.depth == 0)
 				return;
 			frame = work->candidates.frames[--work->candidates.depth];
+			work->candidates.same = min_u32(work->candidates.same, work->candidates.depth);
 			bool fewer = frame.count > frame.least;
 			if (fewer && table->nodes)
 				fewer = next_counts(walk, &frame, frame.count - 1);
@@ -1007,6 +458,7 @@ static void walk_on(struct walk *walk)
 				continue;
 			}
 			uint32_t item = work->scratch.list[i];
+			place_pay(work, STEPS_VISIT);
 			frame = (struct frame){.at = item,
 					       .index = i,
 					       .least = pinned(table, i) == 0,
@@ -1025,10 +477,8 @@ static void walk_on(struct walk *walk)
 		}
 		work->candidates.frames[work->candidates.depth++] = frame;
 		gain = frame.before;
-		pay(work, STEPS_GAIN + (table->nodes ? STEPS_ROOM * (uint64_t)item_nodes(table, frame.index) : 0));
-		add_gain(work, frame.at, frame.count, &gain);
-		cost = frame.cost + use_cost(table, frame.state) +
-		       (table->nodes ? place_nodes_for(work, frame.at, frame.count) : 0);
+		place_pay(work, place_gain_kept(work, frame.at, frame.count, &gain));
+		cost = frame.cost + use_cost(table, frame.state) + frame.nodes;
 		rest = frame.rest - frame.count;
 		state = pass(table, frame.index, RUN_OPEN);
 		i = frame.index + 1;
@@ -1051,14 +501,14 @@ static void lay_out_items(struct table *table)
 	for (uint32_t i = 0; i < count; i++)
 		table->most[i] =
 			min_u32(item_most(table->work, table->work->scratch.list[i]), table->work->gang.missing);
-	find_ends(table);
+	price_ends(table);
 }
 
 /* The least cost of all members; UINT64_MAX: none within `highest`. False: the budget has ended first. */
 static bool least_cost(struct table *table, uint64_t *cost)
 {
 	for (uint32_t k = 0; k < 2 && !table->free; k++)
-		set_worths(table, &table->prices[k]);
+		price_worths(table, &table->prices[k]);
 	if (!compute_rows(table))
 		return false;
 	const struct point *row = table->pool + table->where[0];
@@ -1080,18 +530,18 @@ static bool solve_leaves(struct table *table, uint32_t most, uint64_t *cost)
 	int64_t missing = FINE * (int64_t)table->work->gang.missing;
 	struct prices *prices = &table->prices[0];
 	*cost = UINT64_MAX;
-	table->spines = table->chain ? 0 : fewest_spines(table);
-	prices->leaf = best_leaf_price(table);
+	table->spines = table->chain ? 0 : price_fewest_spines(table);
+	prices->leaf = price_leaf(table);
 	struct priced priced = price_spines(table, prices);
-	prices->spine = spine_price(table, &priced);
-	uint32_t picked = pick(table, prices->leaf), plain = pick(table, 0);
+	prices->spine = price_spine(table, &priced);
+	uint32_t picked = price_pick(table, prices->leaf), plain = price_pick(table, 0);
 	table->pick_price = picked <= plain ? prices->leaf : 0;
 	table->leaves = min_u32(min_u32(picked, plain), most);
 	int64_t lack = missing - priced.sum, spare = prices->leaf * table->leaves - lack;
 	if (spare < 0)
 		return true; /* more leaves than `most` */
 	if (!table->chain)
-		drop_items(table, spare, priced.last == INT64_MAX);
+		price_drop(table, spare, priced.last == INT64_MAX);
 	if (!lay_out_rows(table))
 		return false;
 	*cost = table->spines * SPINE + table->leaves * LEAF;
@@ -1112,12 +562,13 @@ static bool solve_runs(struct table *table, uint64_t *cost)
 	for (table->runs = table->spines;; table->runs++) {
 		take_all(table);
 		int64_t spare = price_runs(table);
-		drop_items(table, spare, false);
+		price_drop(table, spare, false);
 		table->highest = leaves + table->runs * RUN;
 		if (!least_cost(table, cost))
 			return false;
 		if (*cost != UINT64_MAX)
 			return true;
+		assert(table->runs < table->leaves);
 	}
 }
 
@@ -1159,8 +610,8 @@ static void settle_for(struct table *table)
 {
 	struct place_work *work = table->work;
 	work->budget.spent = true;
-	if (!work->candidates.best.found && pick(table, table->pick_price) != UINT32_MAX)
-		see_picked(table);
+	if (!work->candidates.best.found && price_pick(table, table->pick_price) != UINT32_MAX)
+		price_see_picked(table);
 	work->candidates.stop = true;
 }
 

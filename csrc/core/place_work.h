@@ -32,10 +32,18 @@ struct frame {              /* an item that the candidate in hand uses */
 	uint32_t count;     /* members it gets */
 	uint32_t least;     /* fewest to try */
 	uint32_t rest;      /* members still to place before this item */
+	uint32_t nodes;     /* place_table.c: that it opens, where they count */
 	uint16_t state;     /* place_table.c */
 	bool skip;          /* place_table.c: the item may be left out as well */
 	uint64_t cost;      /* before this item */
 	struct gain before; /* of the items before this one */
+};
+
+#define GAINS 256u
+
+struct gained { /* the gain of an item, kept: candidates one after the other ask for few of them over and over */
+	uint32_t measure, item, count;
+	struct gain gain;
 };
 
 struct pick { /* members for an item */
@@ -117,10 +125,12 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	struct best best;
 	struct pick *picks;
 	struct frame *frames;
-	uint32_t depth; /* frames in use */
-	uint32_t seen;  /* candidates compared so far */
-	bool stop;      /* the bound has been reached */
-	uint32_t last;  /* place_mixed.c: items from the first to the last in use, of the last one */
+	struct gained *gains; /* place_gain_kept() */
+	uint32_t depth;       /* frames in use */
+	uint32_t seen;        /* candidates compared so far */
+	uint32_t same;        /* frames in front that are picks of the best one, as they are */
+	bool stop;            /* the bound has been reached */
+	uint32_t last;        /* place_mixed.c: items from the first to the last in use, of the last one */
 
 	struct champion champion; /* place_single.c */
 	/* the leaf with most room, of all in spines that are not hopeless; FROND_NONE: none could hold the gang */
@@ -235,8 +245,8 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members);
 void place_empty(struct place_work *work, uint32_t item);
 /* Adds to *gain what `members` in this item cost and bring. */
 void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
-/* The item's sums tell that: no node of it is looked at. */
-bool place_gain_quick(const struct place_work *work, uint32_t item);
+/* The same, from what was kept if it was asked for before; steps of the budget that it takes. */
+uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
 /* Below zero: a is better. Step 3; step 4; steps 4 to 6. */
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
 int place_compare_links(const struct gain *a, const struct gain *b);
@@ -383,6 +393,13 @@ static inline uint32_t leaf_hold(const struct place_work *work, const struct lea
 	for (uint32_t gpus = 2 * work->gang.size; gpus <= work->scope.counted_gpus; gpus += work->gang.size)
 		members += leaf->at_least[gpus];
 	return members;
+}
+
+/* Further candidates are looked at only if the budget allows; the first always is. */
+static inline void place_pay(struct place_work *work, uint64_t steps)
+{
+	if (work->candidates.best.found && !budget_take(&work->budget, steps))
+		work->candidates.stop = true;
 }
 
 /* Members and nodes of an item by capacity, and the most on one node. */
