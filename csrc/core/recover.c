@@ -8,7 +8,7 @@
  *      bound. Targets go to the planner, cheapest first, until one works; of those that need as many moves the best by spec
  *      3.4 wins, then the first
  *   4  when that is more than the lower bound (GPU sets, caps): every choice of fewer members, as far as RECOVER_TRIES
- *      goes; a number of moves of which every choice fails raises the lower bound
+ *      goes; a number of moves of which every choice fails raises the lower bound, where the planner is exact
  *   5  who moves is not always told by the target: of few choices with as many moves all are compared by spec 3.4
  *
  * Half of the budget is for phases 3 to 5. What they find is planned once more from the budget that it was found with, so
@@ -238,11 +238,26 @@ static bool keep_better(const struct view *view, struct repair *best, uint32_t m
 	return true;
 }
 
+/* When everybody may move and it does not fit, no repair exists: where it ends, all could have gone. But to a node that is
+ * closed nobody goes who does not sit there. */
+static bool nobody_is_stuck(const struct view *view)
+{
+	for (uint32_t number = 0; number < view->total - view->lost; number++) {
+		const struct entry *entry =
+			&view->core->ledger.entries[view->work->roster.entries[view->work->healthy[number]]];
+		if (!node_open(&view->core->nodes[entry_slot(entry)]))
+			return false;
+	}
+	return true;
+}
+
 static bool try_target(struct view *view, const struct target *target, struct repair *best)
 {
 	struct budget before;
 	target_choose(view, target);
 	bool fits = movers_fit(view, target->moves, &before);
+	if (!fits && target->none && !view->budget->spent)
+		view->hopeless = nobody_is_stuck(view);
 	if (fits && keep_better(view, best, target->moves, &before)) {
 		best->chosen = false;
 		best->target = *target;
@@ -403,13 +418,15 @@ static bool try_choices(struct view *view, const struct edges *edges, uint32_t e
 	return false;
 }
 
-/* Fewer moves than the best has, one more each time; *least follows what has been ruled out. */
+/* Fewer moves than the best has, one more each time; *least follows what has been ruled out. A plan of members of several
+ * sizes that fails rules nothing out: the planner does not promise to find every one. */
 static void try_fewer(struct view *view, uint32_t *least, struct repair *best)
 {
 	uint64_t left = RECOVER_TRIES;
 	struct edges edges = edges_of(view);
-	for (uint32_t most = best->found ? best->moves : view->total + 1; *least < most; ++*least) {
-		uint32_t extra = *least - view->lost;
+	uint32_t most = best->found ? best->moves : view->total + 1;
+	for (uint32_t moves = *least; moves < most; moves++) {
+		uint32_t extra = moves - view->lost;
 		uint64_t number = extra > RECOVER_EXTRA ? left + 1 : choices(view->total - view->lost, extra, left);
 		bool complete;
 		if (number > left)
@@ -417,7 +434,10 @@ static void try_fewer(struct view *view, uint32_t *least, struct repair *best)
 		left -= number;
 		if (try_choices(view, &edges, extra, best, &complete) || !complete)
 			return;
+		if (view->size != 0)
+			*least = moves + 1;
 	}
+	view->hopeless = !best->found;
 }
 
 /* ---- phase 5: choices with as many moves ------------------------------------------------------------------------------ */
@@ -454,7 +474,7 @@ static void move_by_rule(struct view *view, uint32_t *least, struct repair *best
 	view->spreads = ask_spreads(&view->ask);
 	*least = targets_survey(view);
 	try_targets(view, best);
-	if (!best->found || best->moves > *least)
+	if (!view->hopeless && (!best->found || best->moves > *least))
 		try_fewer(view, least, best);
 }
 
@@ -475,7 +495,8 @@ static bool move_gang(struct view *view, struct frond_moves *out)
 	}
 	compare_choices(view, &best);
 	out->lower_bound = least;
-	view->cut |= view->budget->spent;
+	view->cut |= view->budget->spent || !best.found || best.moves > least;
+	view->cut &= !view->hopeless;
 	if (best.found) {
 		realise(view, &best);
 		view->answer = best.answer;
@@ -513,16 +534,15 @@ int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, con
 	if (code != FROND_OK)
 		return code;
 	find_lost(&view);
-	/* Nobody leaves twice: once the whole gang has room in the log, so has every try. */
-	if (view.lost > 0 && !undo_room_bytes(&core->undo, 2ull * UNDO_OPERATION + (uint64_t)UNDO_LEAVING * view.total))
-		return FROND_LIMIT;
-	out->count = 0;
 	if (view.lost == 0)
 		return FROND_OK;
 	if (terms.recovery == RECOVERY_WAIT) {
 		out->outcome = FROND_WAITS;
 		return FROND_OK;
 	}
+	/* Nobody leaves twice: once the whole gang has room in the log, so has every try. */
+	if (!undo_room_bytes(&core->undo, 2ull * UNDO_OPERATION + (uint64_t)UNDO_LEAVING * view.total))
+		return FROND_LIMIT;
 	undo_begin(&core->undo);
 	roster_ask(&work->roster, &terms, defaults, room, &view.ask);
 	let_go(&view, LOST);

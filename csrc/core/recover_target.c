@@ -4,7 +4,8 @@
  * spines alone: a target is a node, an NVLink domain, a run of leaves, adjacent spines with one run in each, or one leaf
  * whose link nobody may cross. Needs so many moves: the members outside it, and where every leaf must be in use no fewer
  * than there are leaves without anybody. The least over all targets with room is a lower bound, because a target without
- * room has none whoever moves inside it: what leaves a node gives it back what it needs elsewhere.
+ * room has none whoever moves inside it: what leaves a node gives it back what it needs elsewhere. Only where sizes differ
+ * can small ones make room for a large one, and those who have to are counted, too.
  */
 #include "core/recover_work.h"
 
@@ -14,18 +15,20 @@ struct sums {
 	uint32_t *room;  /* members that fit today beside them, at most */
 	uint32_t *empty; /* leaves without a healthy member that a run has to use */
 	uint32_t *walls; /* leaves, or spines, that no run, or chain, may use */
-	/* sizes differ: GPUs that are free or the gang's own, and members of the largest size that could be there */
-	uint32_t *gpus, *large;
+	/* sizes differ: GPUs that are free or the gang's own; members of the largest size that are there or fit beside the
+	 * others; and how many more fit when smaller ones have left */
+	uint32_t *gpus, *large, *bonus;
 };
 
 struct survey {
 	struct view *view;
 	struct sums leaf, spine;
-	uint32_t *breaks; /* spines that are not adjacent to the one before, likewise */
-	uint32_t *inside; /* by NVLink domain or position: healthy members */
-	uint32_t *around; /* by NVLink domain: members that fit beside them */
-	uint64_t taken;   /* words of the scratch */
-	uint64_t left;    /* targets that may be seen */
+	uint32_t *breaks;    /* spines that are not adjacent to the one before, likewise */
+	uint32_t *inside;    /* by NVLink domain or position: healthy members */
+	uint32_t *around;    /* by NVLink domain: members that fit beside them */
+	uint32_t most_bonus; /* of a node */
+	uint64_t taken;      /* words of the scratch */
+	uint64_t left;       /* targets that may be seen */
 	uint32_t index, least;
 };
 
@@ -42,7 +45,7 @@ static uint32_t *take(struct survey *survey, uint64_t count)
 
 static struct sums sums_take(struct survey *survey, uint64_t count)
 {
-	return (struct sums){take(survey, count), take(survey, count), take(survey, count),
+	return (struct sums){take(survey, count), take(survey, count), take(survey, count), take(survey, count),
 			     take(survey, count), take(survey, count), take(survey, count)};
 }
 
@@ -58,6 +61,12 @@ static uint32_t node_limit(const struct view *view, uint32_t slot)
 	return room == NULL ? UINT32_MAX : min_u32(room[slot].today, room[slot].ever);
 }
 
+static bool node_usable(const struct view *view, uint32_t slot)
+{
+	const struct node *node = &view->core->nodes[slot];
+	return node_open(node) && node_fast(node, view->ask.bandwidth_gbps) && node_limit(view, slot) > 0;
+}
+
 struct count { /* of a node or a leaf, at most: GPU sets may allow fewer */
 	uint32_t room, gpus, large;
 };
@@ -65,10 +74,9 @@ struct count { /* of a node or a leaf, at most: GPU sets may allow fewer */
 static struct count count_node(const struct view *view, uint32_t position)
 {
 	uint32_t slot = view->fabric->order[position], limit = node_limit(view, slot);
-	const struct node *node = &view->core->nodes[slot];
-	if (limit == 0 || !node_open(node) || !node_fast(node, view->ask.bandwidth_gbps))
+	if (!node_usable(view, slot))
 		return (struct count){0, 0, 0};
-	uint32_t free = node_free_count(node);
+	uint32_t free = node_free_count(&view->core->nodes[slot]);
 	return (struct count){min_u32(free / max_u32(view->size, 1), limit), free,
 			      min_u32(free / view->largest, limit)};
 }
@@ -96,19 +104,19 @@ static struct count count_leaf(const struct view *view, uint32_t leaf)
 	return all;
 }
 
-/* Members of the largest size that fit more on a node when the gang's own have left it. */
-static uint32_t large_gain(const struct view *view, uint32_t position)
+/* Members of the largest size that fit more on a node when the gang's smaller ones have left it. When large ones leave,
+ * too, they need what they give back. */
+static uint32_t count_bonus(const struct view *view, uint32_t position)
 {
 	const struct entry *entries = view->core->ledger.entries;
-	uint32_t slot = view->fabric->order[position], gpus = 0, members = 0, limit = node_limit(view, slot);
-	for (uint32_t at = view->core->nodes[slot].first; at != FROND_NONE; at = entry_node_next(&entries[at]))
-		if (entry_gang(&entries[at]) == view->gang) {
-			gpus += entry_gpus(&entries[at]);
-			members++;
-		}
 	struct count count = count_node(view, position);
-	uint32_t most = (count.gpus + gpus) / view->largest;
-	return (limit < UINT32_MAX - members ? min_u32(most, limit + members) : most) - count.large;
+	uint32_t slot = view->fabric->order[position], gpus = count.gpus;
+	if (!node_usable(view, slot))
+		return 0;
+	for (uint32_t at = view->core->nodes[slot].first; at != FROND_NONE; at = entry_node_next(&entries[at]))
+		if (entry_gang(&entries[at]) == view->gang && entry_gpus(&entries[at]) < view->largest)
+			gpus += entry_gpus(&entries[at]);
+	return min_u32(gpus / view->largest, node_limit(view, slot)) - count.large;
 }
 
 /* Is the member the first of its gang in its node's list? */
@@ -122,34 +130,44 @@ static bool first_on_node(const struct view *view, uint32_t i)
 }
 
 /* Counts of the gang's own members, one behind their leaves. */
-static void add_members(const struct view *view, struct sums *leaf)
+static void add_members(struct survey *survey)
 {
+	const struct view *view = survey->view;
+	struct sums *leaf = &survey->leaf;
 	for (uint32_t i = 0; i < view->work->roster.count; i++) {
 		if (view->work->state[i] != STAYS || leaf_of_member(view, i) == FROND_NONE)
 			continue;
 		uint32_t behind = leaf_of_member(view, i) + 1;
 		leaf->kept[behind]++;
 		leaf->gpus[behind] += view->work->roster.members[i].gpus;
-		if (view->size == 0 && first_on_node(view, i))
-			leaf->large[behind] += large_gain(view, position_of_member(view, i));
+		leaf->large[behind] += view->work->roster.members[i].gpus == view->largest;
+		if (view->size != 0 || !first_on_node(view, i))
+			continue;
+		uint32_t bonus = count_bonus(view, position_of_member(view, i));
+		leaf->bonus[behind] += bonus;
+		survey->most_bonus = max_u32(survey->most_bonus, bonus);
 	}
 }
 
-static void sum_leaves(const struct view *view, struct sums *leaf)
+static void sum_leaves(struct survey *survey)
 {
+	const struct view *view = survey->view;
+	struct sums *leaf = &survey->leaf;
 	const struct fabric *fabric = view->fabric;
 	uint64_t bytes = (fabric->leaf_count + 1ull) * sizeof(uint32_t);
 	memset(leaf->kept, 0, bytes);
 	memset(leaf->gpus, 0, bytes);
 	memset(leaf->large, 0, bytes);
+	memset(leaf->bonus, 0, bytes);
 	leaf->room[0] = leaf->empty[0] = leaf->walls[0] = 0;
-	add_members(view, leaf);
+	add_members(survey);
 	for (uint32_t at = 0; at < fabric->leaf_count; at++) {
 		struct count count = count_leaf(view, at);
 		bool empty = leaf->kept[at + 1] == 0;
 		leaf->kept[at + 1] += leaf->kept[at];
 		leaf->gpus[at + 1] += leaf->gpus[at] + count.gpus;
 		leaf->large[at + 1] += leaf->large[at] + count.large;
+		leaf->bonus[at + 1] += leaf->bonus[at];
 		leaf->room[at + 1] = leaf->room[at] + count.room;
 		leaf->empty[at + 1] = leaf->empty[at] + empty;
 		leaf->walls[at + 1] = leaf->walls[at] +
@@ -159,10 +177,10 @@ static void sum_leaves(const struct view *view, struct sums *leaf)
 
 struct segment { /* leaves of a spine between two walls */
 	struct leaf_run run;
-	uint32_t kept, gaps, room, gpus, large;
+	uint32_t kept, gaps, room, gpus, large, bonus;
 };
 
-/* The segment of a spine that keeps most members; room, gpus, large: the most of any segment. */
+/* The segment of a spine that keeps most members; room, gpus, large and bonus: the most of any segment. */
 static struct segment best_segment(const struct view *view, const struct sums *leaf, uint32_t spine)
 {
 	struct segment best = {.run = {.lo = 1}};
@@ -178,6 +196,7 @@ static struct segment best_segment(const struct view *view, const struct sums *l
 		best.room = max_u32(best.room, between(leaf->room, run.lo, run.hi));
 		best.gpus = max_u32(best.gpus, between(leaf->gpus, run.lo, run.hi));
 		best.large = max_u32(best.large, between(leaf->large, run.lo, run.hi));
+		best.bonus = max_u32(best.bonus, between(leaf->bonus, run.lo, run.hi));
 		if (best.run.lo < best.run.hi && kept <= best.kept)
 			continue;
 		uint32_t first = run.lo, last = run.hi;
@@ -197,7 +216,7 @@ static void sum_spines(struct survey *survey)
 	const struct view *view = survey->view;
 	struct sums *spine = &survey->spine;
 	spine->kept[0] = spine->room[0] = spine->empty[0] = spine->walls[0] = spine->gpus[0] = spine->large[0] = 0;
-	survey->breaks[0] = 0;
+	spine->bonus[0] = survey->breaks[0] = 0;
 	for (uint32_t at = 0; at < view->fabric->spine_count; at++) {
 		struct segment segment = best_segment(view, &survey->leaf, at);
 		view->work->runs[at] = segment.run;
@@ -206,6 +225,7 @@ static void sum_spines(struct survey *survey)
 		spine->empty[at + 1] = spine->empty[at] + segment.gaps;
 		spine->gpus[at + 1] = spine->gpus[at] + segment.gpus;
 		spine->large[at + 1] = spine->large[at] + segment.large;
+		spine->bonus[at + 1] = spine->bonus[at] + segment.bonus;
 		spine->walls[at + 1] = spine->walls[at] + (segment.run.lo >= segment.run.hi);
 		survey->breaks[at + 1] = survey->breaks[at] + !spine_adjacent(view->fabric, at);
 	}
@@ -226,8 +246,23 @@ static void keep_target(struct view *view, const struct target *target)
 	view->targets[at] = *target;
 }
 
-/* False: as many have been seen as may be. */
-static bool see(struct survey *survey, struct target target, bool fits)
+/* Members that have to leave a node that they could stay on, so that it has room for a large one; at least. FROND_NONE:
+ * there is no room whoever moves. */
+static uint32_t moves_inside(const struct survey *survey, const struct sums *sums, uint32_t lo, uint32_t hi)
+{
+	const struct view *view = survey->view;
+	if (between(sums->room, lo, hi) < view->total - between(sums->kept, lo, hi))
+		return FROND_NONE;
+	if (view->size != 0)
+		return 0;
+	uint32_t large = between(sums->large, lo, hi), bonus = between(sums->bonus, lo, hi);
+	if (between(sums->gpus, lo, hi) < view->gpus || large + bonus < view->large)
+		return FROND_NONE;
+	return large >= view->large ? 0 : (view->large - large + survey->most_bonus - 1) / survey->most_bonus;
+}
+
+/* `inside`: of moves_inside(). False: as many have been seen as may be. */
+static bool see(struct survey *survey, struct target target, uint32_t inside)
 {
 	struct view *view = survey->view;
 	uint32_t outside = view->total - target.kept;
@@ -236,19 +271,14 @@ static bool see(struct survey *survey, struct target target, bool fits)
 	if (survey->left == 0)
 		return false;
 	survey->left--;
-	if (!fits || target.moves > view->total || (target.kept == 0 && !target.none))
+	if (inside == FROND_NONE || target.moves > view->total || (target.kept == 0 && !target.none))
 		return true; /* no room; more leaves than members; or the same as the last one */
 	/* What a spine owes is a guess: another segment of it may owe less. */
-	survey->least = min_u32(survey->least, view->rule.name == FROND_RULE_ADJACENT_SPINES ? outside : target.moves);
-	keep_target(view, &target);
+	uint32_t owed = view->rule.name == FROND_RULE_ADJACENT_SPINES ? 0 : target.owed;
+	survey->least = min_u32(survey->least, max_u32(outside + inside, owed));
+	if (inside == 0)
+		keep_target(view, &target); /* otherwise others have to move as well: choices of members */
 	return true;
-}
-
-static bool holds(const struct view *view, const struct sums *sums, uint32_t lo, uint32_t hi)
-{
-	return between(sums->room, lo, hi) >= view->total - between(sums->kept, lo, hi) &&
-	       (view->size != 0 ||
-		(between(sums->gpus, lo, hi) >= view->gpus && between(sums->large, lo, hi) >= view->large));
 }
 
 /* Its node, or its NVLink domain; FROND_NONE: it is in none. */
@@ -280,7 +310,7 @@ static bool see_places(struct survey *survey)
 		if (place == FROND_NONE || survey->inside[place] == 0)
 			continue;
 		struct target target = {.lo = i, .leaf = FROND_NONE, .kept = survey->inside[place]};
-		more = see(survey, target, survey->around[place] >= view->total - target.kept);
+		more = see(survey, target, survey->around[place] >= view->total - target.kept ? 0 : FROND_NONE);
 		survey->inside[place] = 0; /* seen */
 	}
 	return more;
@@ -301,8 +331,8 @@ static bool see_runs(struct survey *survey)
 						.leaf = FROND_NONE,
 						.kept = between(leaf->kept, lo, hi),
 						.owed = between(leaf->empty, lo, hi)};
-			more = see(survey, target,
-				   holds(view, leaf, lo, hi) && (hi - lo == 1 || between(leaf->walls, lo, hi) == 0));
+			bool walled = hi - lo > 1 && between(leaf->walls, lo, hi) > 0;
+			more = see(survey, target, walled ? FROND_NONE : moves_inside(survey, leaf, lo, hi));
 		}
 	}
 	return more;
@@ -324,7 +354,7 @@ static bool see_chains(struct survey *survey)
 						.leaf = FROND_NONE,
 						.kept = between(spine->kept, lo, hi),
 						.owed = between(spine->empty, lo, hi)};
-			more = see(survey, target, holds(view, spine, lo, hi));
+			more = see(survey, target, moves_inside(survey, spine, lo, hi));
 		}
 	}
 	return more;
@@ -338,7 +368,7 @@ static bool see_slow_leaves(struct survey *survey)
 	for (uint32_t at = 0; view->spreads && at < view->fabric->leaf_count && more; at++)
 		if (leaf_slow(view->fabric, at, view->ask.bandwidth_gbps)) {
 			struct target target = {.leaf = at, .kept = between(survey->leaf.kept, at, at + 1)};
-			more = see(survey, target, holds(view, &survey->leaf, at, at + 1));
+			more = see(survey, target, moves_inside(survey, &survey->leaf, at, at + 1));
 		}
 	return more;
 }
@@ -357,7 +387,7 @@ uint32_t targets_survey(struct view *view)
 		complete = see_places(&survey);
 	} else {
 		survey.leaf = sums_take(&survey, leaves);
-		sum_leaves(view, &survey.leaf);
+		sum_leaves(&survey);
 		if (view->rule.name == FROND_RULE_ADJACENT_SPINES) {
 			survey.spine = sums_take(&survey, spines);
 			survey.breaks = take(&survey, spines);

@@ -40,7 +40,8 @@ struct view { /* one repair */
 	uint32_t large;
 	bool spreads;   /* may use fewer leaves or spines than the rule allows */
 	uint32_t plans; /* made so far */
-	bool cut;       /* the budget ended the search */
+	bool cut;       /* a bound ended the search: there may be a better repair */
+	bool hopeless;  /* no repair with the rule met exists */
 	uint32_t target_count;
 	struct target targets[RECOVER_TARGETS]; /* the cheapest, cheapest first */
 };

@@ -21,12 +21,12 @@ static struct ask defaults_of(const struct frond_engine *engine)
 }
 
 /* "2 moves make room", "1 move makes room" */
-static int32_t tell_moves(int32_t code, const struct frond_moves *moves, const char *verb, const char *object,
+static int32_t tell_moves(const struct frond_moves *moves, const char *verb, const char *object, const char *answer,
 			  struct out *writer, uint32_t *len)
 {
-	if (code != FROND_OK)
-		return code;
-	if (moves->outcome != FROND_PLACED)
+	if (moves->outcome == FROND_UNDECIDED)
+		out_printf(writer, "no %s was found within the bound on a call's work", answer);
+	else if (moves->outcome != FROND_PLACED)
 		out_printf(writer, "no moves %s %s", verb, object);
 	else if (moves->count == 0)
 		out_printf(writer, "nothing has to move");
@@ -35,6 +35,17 @@ static int32_t tell_moves(int32_t code, const struct frond_moves *moves, const c
 			   moves->count, moves->count == 1 ? "" : "s", verb, moves->count == 1 ? "s" : "", object,
 			   moves->flags & FROND_PLAN_RELAXED ? " with the rule relaxed" : "", moves->lower_bound);
 	return out_finish(writer, len);
+}
+
+/* More members than a plan may have, or than the what-ifs in hand leave room for. */
+static int32_t tell_limit(uint32_t members, struct out *writer, uint32_t *len)
+{
+	if (members > FROND_MEMBERS_MAX)
+		out_printf(writer, "a gang of %" PRIu32 " members; %u at most", members, FROND_MEMBERS_MAX);
+	else
+		out_printf(writer, "the what-ifs in hand leave no room for %" PRIu32 " members", members);
+	int32_t code = out_finish(writer, len);
+	return code == FROND_OK ? FROND_LIMIT : code;
 }
 
 int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
@@ -51,7 +62,9 @@ int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const st
 	tree_find_hash(&engine->tree, &engine->core.fabric, gang_terms(&engine->core.gangs.gangs[id]).domain,
 		       &defaults.domain_first, &defaults.domain_end, &defaults.domain_nvlink);
 	int32_t code = recover(&engine->recover, &engine->core, id, &defaults, room, out, moves, cap);
-	return tell_moves(code, out, "repair", "the gang", &writer, len);
+	if (code == FROND_LIMIT)
+		return tell_limit((uint32_t)engine->core.gangs.gangs[id].members, &writer, len);
+	return code != FROND_OK ? code : tell_moves(out, "repair", "the gang", "repair", &writer, len);
 }
 
 /* Reads a request for which others shall make room. FROND_OK with *refused: the sentence is in text. */
@@ -87,7 +100,15 @@ int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, co
 	}
 	struct ask defaults = defaults_of(engine);
 	code = defrag(&engine->defrag, &engine->core, &asked.ask, &defaults, out, moves, cap);
-	return tell_moves(code, out, "make", "room", &writer, len);
+	if (code == FROND_LIMIT) {
+		out_printf(&writer,
+			   "room takes more than %u moves, moves of more than %u gangs, or more than the what-ifs in "
+			   "hand leave room for",
+			   DEFRAG_MOVES, DEFRAG_GANGS);
+		code = out_finish(&writer, len);
+		return code == FROND_OK ? FROND_LIMIT : code;
+	}
+	return code != FROND_OK ? code : tell_moves(out, "make", "room", "set of moves", &writer, len);
 }
 
 /* What is said to be impossible has been proven; what a bound cut off is told as that. */
