@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/check.h"
 
+#include "core/sort.h"
+
 #include <inttypes.h>
 
 #define BROKEN(out, ...) (out_printf(out, __VA_ARGS__), FROND_BROKEN)
@@ -246,73 +248,246 @@ int32_t core_check(const struct core *core, struct out *out)
 	return code;
 }
 
-/* The entry with the smallest key above `after`: slow, needs no memory, and the order is the same everywhere. */
-static uint32_t next_entry(const struct core *core, const struct frond_key *after)
+/* ---- dump: text that is the same for the same state, whatever the history ------------------------------------------------ */
+
+enum { LINE = 640 }; /* bytes of the longest line, and more */
+
+/* A line in the making: a dump of 100,000 pods is 30 MB, for which printf is too slow. */
+struct line {
+	uint32_t len;
+	char text[LINE];
+};
+
+__attribute__((always_inline)) static inline void put_text(struct line *line, const char *text)
 {
-	uint32_t best = FROND_NONE;
+	uint32_t len = (uint32_t)strlen(text);
+	assert(line->len + len <= LINE);
+	memcpy(line->text + line->len, text, len);
+	line->len += len;
+}
+
+static void put_decimal(struct line *line, uint64_t value)
+{
+	uint32_t digits = 1;
+	for (uint64_t rest = value; rest >= 10; rest /= 10)
+		digits++;
+	assert(line->len + digits <= LINE);
+	line->len += digits;
+	for (uint32_t i = 1; i <= digits; i++, value /= 10)
+		line->text[line->len - i] = (char)('0' + value % 10);
+}
+
+/* At least so many digits. */
+static void put_hexadecimal(struct line *line, uint64_t value, uint32_t digits)
+{
+	while (digits < 16 && value >> 4 * digits != 0)
+		digits++;
+	assert(line->len + digits <= LINE);
+	for (uint32_t i = digits; i-- > 0; value >>= 4)
+		line->text[line->len + i] = "0123456789abcdef"[value & 15];
+	line->len += digits;
+}
+
+/* " gpus 8": what it is, and how many. */
+__attribute__((always_inline)) static inline void put_number(struct line *line, const char *what, uint64_t value)
+{
+	put_text(line, what);
+	put_decimal(line, value);
+}
+
+static inline void put_signed(struct line *line, const char *what, int64_t value)
+{
+	put_text(line, what);
+	put_text(line, value < 0 ? "-" : "");
+	put_decimal(line, value < 0 ? ~(uint64_t)value + 1 : (uint64_t)value);
+}
+
+static inline void put_hex(struct line *line, const char *what, uint64_t value)
+{
+	put_text(line, what);
+	put_hexadecimal(line, value, 1);
+}
+
+static inline void put_key(struct line *line, const char *what, struct frond_key key)
+{
+	put_text(line, what);
+	put_hexadecimal(line, key.hi, 16);
+	put_hexadecimal(line, key.lo, 16);
+}
+
+static void put_line(struct line *line, struct out *out)
+{
+	put_text(line, "\n");
+	out_bytes(out, line->text, line->len);
+	line->len = 0;
+}
+
+static void dump_node(const struct core *core, uint32_t slot, struct line *line)
+{
+	const struct node *node = &core->nodes[slot];
+	uint32_t position = core->fabric.position[slot], leaf = core->fabric.leaf_of[position];
+	put_number(line, "node ", slot);
+	put_number(line, " gpus ", node->gpus);
+	put_number(line, " topology ", node->topology);
+	put_hex(line, " unhealthy ", node->unhealthy);
+	put_number(line, " flags ", (uint32_t)node->flags | (node->replicas ? (uint32_t)FROND_NODE_REPLICAS : 0));
+	put_number(line, " uplink ", node->uplink_gbps);
+	put_hex(line, " held ", node->held);
+	put_number(line, " count ", node->by_count);
+	put_number(line, " position ", position);
+	if (leaf == FROND_NONE) {
+		put_text(line, " leaf none");
+		return;
+	}
+	put_number(line, " leaf ", leaf);
+	put_number(line, " spine ", core->fabric.leaf_spine[leaf]);
+}
+
+static void dump_gang(const struct gang *gang, struct line *line)
+{
+	const struct terms terms = gang_terms(gang);
+	put_key(line, " gang ", gang->key);
+	put_number(line, " state ", (uint32_t)gang_state(gang));
+	put_number(line, " min ", gang->min_member);
+	put_number(line, " lost ", gang->lost);
+	put_text(line, gang->gone ? " gone" : "");
+	put_signed(line, " priority ", gang->priority);
+	put_number(line, " deadline ", gang->deadline_ms);
+	put_number(line, " terms ", terms.strategy);
+	put_number(line, " ", terms.mode);
+	put_number(line, " ", terms.recovery);
+	put_number(line, " ", terms.latency_sensitive);
+	put_number(line, " ", terms.bandwidth_gbps);
+	put_hex(line, " ", terms.domain);
+	put_number(line, " gpu ", (uint32_t)terms.gpu.policy);
+	put_number(line, " ", (uint32_t)terms.gpu.mode);
+	put_number(line, " ", (uint32_t)terms.gpu.locality);
+	put_number(line, " ", terms.gpu.min_gbps);
+	put_hex(line, " ", terms.gpu.prefer);
+}
+
+static void dump_pod(const struct core *core, const struct entry *entry, struct line *line)
+{
+	put_key(line, "pod ", entry->pod);
+	put_text(line, entry->hold == HOLD_BOUND ? " bound" : entry->arrived ? " arrived" : " reserved");
+	if (entry_slot(entry) != FROND_NONE) {
+		put_number(line, " node ", entry_slot(entry));
+		put_hex(line, " mask ", entry->mask);
+		put_number(line, " count ", entry->by_count);
+	}
+	if (entry_rank(entry) != FROND_NONE)
+		put_number(line, " rank ", entry_rank(entry));
+	if (entry_gang(entry) != FROND_NONE)
+		dump_gang(&core->gangs.gangs[entry_gang(entry)], line);
+}
+
+/* ---- pods by key ----------------------------------------------------------------------------------------------------------- */
+
+static bool pod_before(const void *context, uint32_t a, uint32_t b)
+{
+	const struct entry *entries = context;
+	return key_before(entries[a].pod, entries[b].pod);
+}
+
+struct prefix { /* of keys: PREFIX_BITS from the first bit on in which two keys differ */
+	bool low;
+	uint32_t shift;
+};
+#define PREFIX_BITS (64u - ID_BITS)
+
+static uint64_t prefix_of(const struct prefix *prefix, struct frond_key key)
+{
+	return (prefix->low ? key.lo : key.hi) >> prefix->shift & ((1ull << PREFIX_BITS) - 1);
+}
+
+static struct prefix find_prefix(const struct core *core)
+{
+	struct frond_key first = {0, 0};
+	uint64_t high = 0, low = 0;
+	bool any = false;
 	for (uint32_t at = 0; at < core->ledger.fresh; at++) {
 		const struct entry *entry = &core->ledger.entries[at];
 		if (entry->hold == HOLD_FREE)
 			continue;
-		struct frond_key key = entry->pod;
-		if (after != NULL && !key_before(*after, key))
-			continue;
-		if (best == FROND_NONE || key_before(key, core->ledger.entries[best].pod))
-			best = at;
+		first = any ? first : entry->pod;
+		any = true;
+		high |= first.hi ^ entry->pod.hi;
+		low |= first.lo ^ entry->pod.lo;
 	}
-	return best;
+	struct prefix prefix = {.low = high == 0, .shift = 0};
+	for (uint64_t differ = high == 0 ? low : high; differ >> prefix.shift >> PREFIX_BITS != 0;)
+		prefix.shift++;
+	return prefix;
 }
 
-static void dump_gang(const struct gang *gang, struct out *out)
+/* Those of one prefix by their whole key. */
+static void sort_alike(const struct core *core, uint64_t *words, uint32_t count)
 {
-	const struct terms unpacked = gang_terms(gang), *terms = &unpacked;
-	out_printf(out, " gang %016" PRIx64 "%016" PRIx64 " state %d min %" PRIu32 " lost %" PRIu32 "%s", gang->key.hi,
-		   gang->key.lo, (int)gang_state(gang), (uint32_t)gang->min_member, (uint32_t)gang->lost,
-		   gang->gone ? " gone" : "");
-	out_printf(out, " priority %" PRId32 " deadline %" PRId64 " terms %u %u %u %u %" PRIu32 " %" PRIx64,
-		   gang->priority, (int64_t)gang->deadline_ms, (unsigned)terms->strategy, (unsigned)terms->mode,
-		   (unsigned)terms->recovery, (unsigned)terms->latency_sensitive, terms->bandwidth_gbps, terms->domain);
-	out_printf(out, " gpu %d %d %d %" PRIu32 " %" PRIx32, (int)terms->gpu.policy, (int)terms->gpu.mode,
-		   (int)terms->gpu.locality, terms->gpu.min_gbps, terms->gpu.prefer);
+	uint32_t *ids = (uint32_t *)(void *)words;
+	uint64_t prefix = words[0] & ~(uint64_t)ID_MASK;
+	for (uint32_t i = 0; i < count; i++)
+		ids[i] = (uint32_t)(words[i] & ID_MASK); /* in the first half of their own memory */
+	sort_ids(ids, count, pod_before, core->ledger.entries);
+	for (uint32_t i = count; i-- > 0;) {
+		uint32_t id = ids[i];
+		words[i] = prefix | id;
+	}
+}
+
+static void sort_pods(const struct core *core, uint64_t *words, uint32_t count)
+{
+	sort_u64(words, count);
+	for (uint32_t first = 0, end; first < count; first = end) {
+		for (end = first + 1; end < count && words[end] >> ID_BITS == words[first] >> ID_BITS;)
+			end++;
+		if (end - first > 1)
+			sort_alike(core, words + first, end - first);
+	}
+}
+
+/* The next pods by key, behind `after` (NULL: from the first), as many as there is room for: a prefix of the key and the
+ * entry in each word. */
+static uint32_t next_pods(const struct core *core, const struct prefix *prefix, const struct frond_key *after,
+			  uint64_t *words, uint32_t cap)
+{
+	const struct entry *entries = core->ledger.entries;
+	uint32_t count = 0, bound = FROND_NONE; /* pods from this one on are left for later */
+	for (uint32_t at = 0; at < core->ledger.fresh; at++) {
+		if (entries[at].hold == HOLD_FREE || (after != NULL && !key_before(*after, entries[at].pod)) ||
+		    (bound != FROND_NONE && !key_before(entries[at].pod, entries[bound].pod)))
+			continue;
+		if (count == cap) {
+			sort_pods(core, words, count);
+			count /= 2;
+			bound = (uint32_t)(words[count] & ID_MASK);
+		}
+		if (bound == FROND_NONE || key_before(entries[at].pod, entries[bound].pod))
+			words[count++] = prefix_of(prefix, entries[at].pod) << ID_BITS | at;
+	}
+	sort_pods(core, words, count);
+	return count;
 }
 
 void core_dump(struct core *core, struct out *out)
 {
-	const struct fabric *fabric = &core->fabric;
-	out_printf(out, "frond dump 1\n");
-	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
-		const struct node *node = &core->nodes[slot];
-		if (!node->present)
-			continue;
-		uint32_t position = fabric->position[slot];
-		uint32_t leaf = fabric->leaf_of[position];
-		out_printf(out,
-			   "node %" PRIu32 " gpus %u topology %u unhealthy %x flags %u uplink %" PRIu32
-			   " held %x count %" PRIu32 " position %" PRIu32,
-			   slot, (unsigned)node->gpus, (unsigned)node->topology, (unsigned)node->unhealthy,
-			   (unsigned)node->flags | (node->replicas ? (unsigned)FROND_NODE_REPLICAS : 0),
-			   node->uplink_gbps, (unsigned)node->held, node->by_count, position);
-		if (leaf == FROND_NONE)
-			out_printf(out, " leaf none\n");
-		else
-			out_printf(out, " leaf %" PRIu32 " spine %" PRIu32 "\n", leaf, fabric->leaf_spine[leaf]);
-	}
-	struct frond_key last;
-	for (uint32_t at = next_entry(core, NULL); at != FROND_NONE; at = next_entry(core, &last)) {
-		const struct entry *entry = &core->ledger.entries[at];
-		last = entry->pod;
-		out_printf(out, "pod %016" PRIx64 "%016" PRIx64 " %s", last.hi, last.lo,
-			   entry->hold == HOLD_BOUND ? "bound"
-			   : entry->arrived          ? "arrived"
-						     : "reserved");
-		if (entry_slot(entry) != FROND_NONE)
-			out_printf(out, " node %" PRIu32 " mask %x count %" PRIu32, entry_slot(entry),
-				   (unsigned)entry->mask, entry->by_count);
-		if (entry_rank(entry) != FROND_NONE)
-			out_printf(out, " rank %" PRIu32, entry_rank(entry));
-		if (entry_gang(entry) != FROND_NONE) {
-			dump_gang(&core->gangs.gangs[entry_gang(entry)], out);
+	struct line line = {.len = 0};
+	put_text(&line, "frond dump 1");
+	put_line(&line, out);
+	for (uint32_t slot = 0; slot < core->node_cap; slot++)
+		if (core->nodes[slot].present) {
+			dump_node(core, slot, &line);
+			put_line(&line, out);
 		}
-		out_printf(out, "\n");
+	uint64_t *words = place_scratch(core->work), cap = place_scratch_bytes(core->work) / sizeof *words;
+	struct prefix prefix = find_prefix(core);
+	struct frond_key last;
+	for (uint32_t told = 0, count; told < core->ledger.used; told += count) {
+		count = next_pods(core, &prefix, told == 0 ? NULL : &last, words, (uint32_t)cap);
+		for (uint32_t i = 0; i < count; i++) {
+			const struct entry *entry = &core->ledger.entries[words[i] & ID_MASK];
+			dump_pod(core, entry, &line);
+			put_line(&line, out);
+			last = entry->pod;
+		}
 	}
 }

@@ -14,6 +14,12 @@
 
 #include "core/sort.h"
 
+/* Steps of the budget (budget.h) that a plan in a what-if costs beside what the planner pays itself. */
+#define STEPS_PLAN   256u
+#define STEPS_MEMBER 32u
+#define STEPS_LEAF   2u
+#define STEPS_NODE   64u /* of a hole, to be looked at for each ratio */
+
 #define RATIO_ONE 720720u /* divisible by every number of GPUs in a node */
 
 void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes, uint32_t pods)
@@ -37,7 +43,15 @@ struct dig { /* one call */
 	uint32_t size, need; /* GPUs of a member and members to place; sizes differ: 1 and GPUs */
 	uint32_t own_gang;   /* of the asked gang, when some of it is bound; FROND_NONE: none */
 	uint32_t plans;      /* left for the exact search */
+	bool limited;        /* an answer was over DEFRAG_MOVES, DEFRAG_GANGS or the undo log */
 };
+
+/* A plan of so many members is paid for, beside what the planner pays itself. */
+static bool pay(struct dig *dig, uint32_t members)
+{
+	return budget_take(place_budget(dig->core->work), STEPS_PLAN + (uint64_t)STEPS_MEMBER * members +
+								  (uint64_t)STEPS_LEAF * dig->fabric->leaf_count);
+}
 
 static bool fits(struct dig *dig)
 {
@@ -127,13 +141,13 @@ struct ladder { /* members that a node gains when so many leave it, the largest 
 	uint32_t moves;                    /* entries behind [0] */
 };
 
-static struct ladder ladder_of(const struct dig *dig, const struct hole *hole, uint32_t position)
+static struct ladder ladder_of(const struct dig *dig, uint32_t position)
 {
 	const struct entry *entries = dig->core->ledger.entries;
 	uint32_t slot = dig->fabric->order[position], sizes[FROND_GPUS_MAX + 1] = {0};
 	const struct node *node = &dig->core->nodes[slot];
 	struct ladder ladder = {.room = 0};
-	if (!span_has(dig->fabric, &hole->span, position) || !node_usable(node, dig->ask.bandwidth_gbps) ||
+	if (!node_usable(node, dig->ask.bandwidth_gbps) ||
 	    (dig->ask.only_slot != FROND_NONE && dig->ask.only_slot != slot))
 		return ladder;
 	for (uint32_t at = node->first; at != FROND_NONE; at = entry_node_next(&entries[at]))
@@ -164,46 +178,74 @@ static uint32_t best_step(const struct ladder *ladder, uint32_t *gain)
 
 struct steps { /* members to be gained in a domain, by moves and members of the best step on their node */
 	uint64_t members[FROND_GPUS_MAX + 1][FROND_GPUS_MAX + 1];
+	uint32_t gains[FROND_GPUS_MAX + 1]; /* by moves: mask of the members for which there are any */
 	uint64_t room;
 };
 
-/* The cheapest step that is left; false: none. */
-static bool cheapest_step(const struct steps *steps, uint32_t *moves, uint32_t *gain)
+/* A node comes into the domain, or leaves it. */
+static void steps_count(const struct dig *dig, struct steps *steps, uint32_t position, bool comes)
+{
+	struct ladder ladder = ladder_of(dig, position);
+	uint32_t gain, moves = best_step(&ladder, &gain);
+	steps->room += comes ? ladder.room : ~(uint64_t)ladder.room + 1;
+	if (moves == 0)
+		return;
+	uint64_t *members = &steps->members[moves][gain], all = ladder.gain[ladder.moves];
+	*members += comes ? all : ~all + 1; /* all that the node can gain, at its best ratio */
+	steps->gains[moves] = *members > 0 ? steps->gains[moves] | 1u << gain : steps->gains[moves] & ~(1u << gain);
+}
+
+/* The cheapest step that is left; false: none. For as many moves the one that gains most is the cheapest. */
+static bool cheapest_step(const uint32_t *gains, uint32_t *moves, uint32_t *gain)
 {
 	bool found = false;
-	for (uint32_t m = 1; m <= FROND_GPUS_MAX; m++)
-		for (uint32_t g = 1; g <= FROND_GPUS_MAX; g++)
-			if (steps->members[m][g] > 0 && (!found || m * *gain < *moves * g)) {
-				*moves = m;
-				*gain = g;
-				found = true;
-			}
+	for (uint32_t m = 1; m <= FROND_GPUS_MAX; m++) {
+		uint32_t g = FROND_GPUS_MAX;
+		if (gains[m] == 0)
+			continue;
+		while ((gains[m] >> g & 1) == 0)
+			g--;
+		if (!found || m * *gain < *moves * g) {
+			*moves = m;
+			*gain = g;
+			found = true;
+		}
+	}
 	return found;
 }
 
 /* Moves without which the domain has no room; UINT32_MAX: it never has. Each member gained costs no less than the best
  * ratio of its node, so that the cheapest nodes, taken in fractions, bound every choice from below. */
-static uint32_t least_moves(const struct dig *dig, const struct hole *hole)
+static uint32_t least_moves(const struct dig *dig, const struct steps *steps)
 {
-	struct steps steps = {.room = 0};
-	for (uint32_t position = hole->span.first; position < hole->span.end; position++) {
-		struct ladder ladder = ladder_of(dig, hole, position);
-		uint32_t gain, moves = best_step(&ladder, &gain);
-		steps.room += ladder.room;
-		if (moves > 0) /* all that the node can gain, at its best ratio */
-			steps.members[moves][gain] += ladder.gain[ladder.moves];
-	}
-	uint64_t cost = 0, missing = steps.room >= dig->need ? 0 : dig->need - steps.room;
+	uint32_t gains[FROND_GPUS_MAX + 1];
+	memcpy(gains, steps->gains, sizeof gains);
+	uint64_t cost = 0, missing = steps->room >= dig->need ? 0 : dig->need - steps->room;
 	while (missing > 0) {
 		uint32_t moves = 0, gain = 1;
-		if (!cheapest_step(&steps, &moves, &gain))
+		if (!cheapest_step(gains, &moves, &gain))
 			return UINT32_MAX;
-		uint64_t taken = missing < steps.members[moves][gain] ? missing : steps.members[moves][gain];
+		uint64_t taken = missing < steps->members[moves][gain] ? missing : steps->members[moves][gain];
 		cost += taken * moves * (RATIO_ONE / gain);
 		missing -= taken;
-		steps.members[moves][gain] = 0;
+		gains[moves] &= ~(1u << gain);
 	}
 	return (uint32_t)((cost + RATIO_ONE - 1) / RATIO_ONE);
+}
+
+/* From the span before to this one: they come in order, so that every node comes once and leaves once. Spans of NVLink
+ * domains may share a leaf, and begin anew. */
+static void steps_slide(const struct dig *dig, const struct span *from, const struct span *to, struct steps *steps)
+{
+	bool anew =
+		to->nvlink != FROND_NONE || to->first >= from->end || to->first < from->first || to->end < from->end;
+	if (anew)
+		memset(steps, 0, sizeof *steps);
+	for (uint32_t position = from->first; position < to->first && !anew; position++)
+		steps_count(dig, steps, position, false);
+	for (uint32_t position = anew ? to->first : from->end; position < to->end; position++)
+		if (span_has(dig->fabric, to, position))
+			steps_count(dig, steps, position, true);
 }
 
 /* The cheapest domains in order; returns how many. The first one's moves are a lower bound. */
@@ -211,9 +253,13 @@ static uint32_t find_holes(struct dig *dig, struct hole *holes)
 {
 	uint32_t count = 0;
 	struct rule rule = rule_of(&dig->ask, &dig->answer);
+	struct span before = {0, 0, FROND_NONE};
+	struct steps steps;
 	for (struct spans spans = spans_of(dig->fabric, &rule, ask_spreads(&dig->ask)); spans_next(&spans);) {
 		struct hole hole = {.span = spans.span};
-		hole.moves = least_moves(dig, &hole);
+		steps_slide(dig, &before, &hole.span, &steps);
+		before = hole.span;
+		hole.moves = least_moves(dig, &steps);
 		uint32_t at = count;
 		while (at > 0 && hole.moves < holes[at - 1].moves)
 			at--;
@@ -236,12 +282,10 @@ static bool mover_before(const struct dig *dig, const struct mover *a, const str
 	return a->rank != b->rank ? a->rank < b->rank : key_before(a->pod, b->pod);
 }
 
-/* By gang, rank and key: the ledger's lists go by history. */
-static void add_mover(struct dig *dig, uint32_t at, uint32_t gang)
+static struct mover mover_of(const struct dig *dig, uint32_t at, uint32_t gang)
 {
-	struct defrag_work *work = dig->work;
 	const struct entry *entry = &dig->core->ledger.entries[at];
-	struct mover mover = {.pod = entry->pod,
+	return (struct mover){.pod = entry->pod,
 			      .entry = at,
 			      .gang = gang,
 			      .rank = entry_rank(entry),
@@ -249,10 +293,35 @@ static void add_mover(struct dig *dig, uint32_t at, uint32_t gang)
 			      .from = entry_slot(entry),
 			      .to = entry_slot(entry),
 			      .fixed = !movable(dig, entry)};
-	uint32_t i = work->count++;
-	for (; i > 0 && mover_before(dig, &mover, &work->movers[i - 1]); i--)
-		work->movers[i] = work->movers[i - 1];
-	work->movers[i] = mover;
+}
+
+static void sift_movers(const struct dig *dig, struct mover *movers, uint32_t root, uint32_t count)
+{
+	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
+		if (child + 1 < count && mover_before(dig, &movers[child], &movers[child + 1]))
+			child++;
+		if (!mover_before(dig, &movers[root], &movers[child]))
+			return;
+		struct mover mover = movers[child];
+		movers[child] = movers[root];
+		movers[root] = mover;
+		root = child;
+	}
+}
+
+/* By gang, rank and key: the ledger's lists go by history. */
+static void sort_movers(struct dig *dig)
+{
+	struct mover *movers = dig->work->movers;
+	uint32_t count = dig->work->count;
+	for (uint32_t root = count / 2; root > 0; root--)
+		sift_movers(dig, movers, root - 1, count);
+	for (uint32_t end = count; end > 1; end--) {
+		struct mover mover = movers[end - 1];
+		movers[end - 1] = movers[0];
+		movers[0] = mover;
+		sift_movers(dig, movers, 0, end - 1);
+	}
 }
 
 /* Every member of every gang that may move. False: too many for an exact search. */
@@ -273,8 +342,9 @@ static bool gather(struct dig *dig)
 		uint32_t gang = work->gang_count++;
 		for (uint32_t at = gang_first(&gangs->gangs[id]); at != FROND_NONE; at = entry_gang_next(&entries[at]))
 			if (entry_slot(&entries[at]) != FROND_NONE && entry_gpus(&entries[at]) > 0)
-				add_mover(dig, at, gang);
+				work->movers[work->count++] = mover_of(dig, at, gang);
 	}
+	sort_movers(dig);
 	return true;
 }
 
@@ -286,8 +356,10 @@ struct search {
 
 static bool plan_fits(struct dig *dig)
 {
-	if (dig->plans == 0)
+	if (dig->plans == 0 || !pay(dig, dig->ask.count)) {
+		dig->plans = 0;
 		return false;
+	}
 	dig->plans--;
 	return fits(dig);
 }
@@ -399,55 +471,53 @@ static enum verdict search_all(struct dig *dig, uint32_t *least)
 
 /* ---- larger clusters: one hole ---------------------------------------------------------------------------------------------- */
 
-/* The gang's index, known from now on; FROND_NONE: no room for it. */
+/* The gang's index, known from now on; FROND_NONE: no room for it, or the budget is spent. */
 static uint32_t know_gang(struct dig *dig, uint32_t id)
 {
 	struct defrag_work *work = dig->work;
 	for (uint32_t i = 0; i < work->gang_count; i++)
 		if (work->gangs[i].id == id)
 			return i;
-	if (work->gang_count == DEFRAG_GANGS || !describe(dig, id, &work->gangs[work->gang_count]))
+	dig->limited |= work->gang_count == DEFRAG_GANGS;
+	if (work->gang_count == DEFRAG_GANGS || !pay(dig, (uint32_t)dig->core->gangs.gangs[id].members) ||
+	    !describe(dig, id, &work->gangs[work->gang_count]))
 		return FROND_NONE;
 	return work->gang_count++;
 }
 
-/* Marks the member; it leaves when all have been marked, for the rules are of the day. */
-static bool mark(struct dig *dig, uint32_t at)
+/* Marks the largest members of a node, lowest key first; they leave when all have been marked, for the rules are of the
+ * day. False: over a limit, or the budget is spent. */
+static bool mark_node(struct dig *dig, uint32_t position, uint32_t moves)
 {
 	struct defrag_work *work = dig->work;
-	uint32_t gang = know_gang(dig, entry_gang(&dig->core->ledger.entries[at]));
-	if (gang == FROND_NONE || work->count == DEFRAG_MOVES)
-		return false;
-	for (uint32_t i = 0; i < work->count; i++)
-		if (work->movers[i].entry == at)
-			return true;
-	add_mover(dig, at, gang);
+	const struct entry *entries = dig->core->ledger.entries;
+	uint32_t first = work->count;
+	for (; moves > 0; moves--) {
+		uint32_t best = FROND_NONE;
+		for (uint32_t at = dig->core->nodes[dig->fabric->order[position]].first; at != FROND_NONE;
+		     at = entry_node_next(&entries[at])) {
+			bool marked = !movable(dig, &entries[at]);
+			for (uint32_t i = first; i < work->count && !marked; i++)
+				marked = work->movers[i].entry == at;
+			uint32_t size = frees(dig, &entries[at]),
+				 other = best == FROND_NONE ? 0 : frees(dig, &entries[best]);
+			if (!marked && (best == FROND_NONE || size > other ||
+					(size == other && key_before(entries[at].pod, entries[best].pod))))
+				best = at;
+		}
+		assert(best != FROND_NONE); /* the ladder has counted it */
+		uint32_t gang = know_gang(dig, entry_gang(&entries[best]));
+		dig->limited |= work->count == DEFRAG_MOVES;
+		if (gang == FROND_NONE || work->count == DEFRAG_MOVES)
+			return false;
+		work->movers[work->count++] = mover_of(dig, best, gang);
+	}
 	return true;
 }
 
-static bool marked(const struct dig *dig, uint32_t at)
+static struct ladder hole_ladder(const struct dig *dig, const struct hole *hole, uint32_t position)
 {
-	for (uint32_t i = 0; i < dig->work->count; i++)
-		if (dig->work->movers[i].entry == at)
-			return true;
-	return false;
-}
-
-/* The largest movable member of a node that is not marked, lowest key first; FROND_NONE: none. */
-static uint32_t largest_on(const struct dig *dig, uint32_t position)
-{
-	const struct entry *entries = dig->core->ledger.entries;
-	uint32_t best = FROND_NONE;
-	for (uint32_t at = dig->core->nodes[dig->fabric->order[position]].first; at != FROND_NONE;
-	     at = entry_node_next(&entries[at])) {
-		if (!movable(dig, &entries[at]) || marked(dig, at))
-			continue;
-		uint32_t size = frees(dig, &entries[at]), other = best == FROND_NONE ? 0 : frees(dig, &entries[best]);
-		if (best == FROND_NONE || size > other ||
-		    (size == other && key_before(entries[at].pod, entries[best].pod)))
-			best = at;
-	}
-	return best;
+	return span_has(dig->fabric, &hole->span, position) ? ladder_of(dig, position) : (struct ladder){.room = 0};
 }
 
 /* Marks who stands in the way: node after node at the best ratio, lowest position first. */
@@ -455,12 +525,12 @@ static bool mark_hole(struct dig *dig, const struct hole *hole)
 {
 	uint64_t room = 0;
 	for (uint32_t position = hole->span.first; position < hole->span.end; position++)
-		room += ladder_of(dig, hole, position).room;
+		room += hole_ladder(dig, hole, position).room;
 	for (uint32_t ratio_moves = 1, ratio_gain = FROND_GPUS_MAX; room < dig->need;) {
 		/* The next ratio, and the nodes that have it. */
 		uint32_t next_moves = 0, next_gain = 0;
 		for (uint32_t position = hole->span.first; position < hole->span.end && room < dig->need; position++) {
-			struct ladder ladder = ladder_of(dig, hole, position);
+			struct ladder ladder = hole_ladder(dig, hole, position);
 			uint32_t gain, moves = best_step(&ladder, &gain);
 			if (moves == 0 || moves * ratio_gain < ratio_moves * gain)
 				continue;
@@ -475,9 +545,8 @@ static bool mark_hole(struct dig *dig, const struct hole *hole)
 				if (room + ladder.gain[m] >= dig->need)
 					moves = m;
 			room += ladder.gain[moves];
-			for (; moves > 0; moves--)
-				if (!mark(dig, largest_on(dig, position)))
-					return false;
+			if (!mark_node(dig, position, moves))
+				return false;
 		}
 		if (room < dig->need && next_moves == 0)
 			return false;
@@ -496,7 +565,8 @@ static bool enter_ask(struct dig *dig)
 		uint32_t entry;
 		if (member->gpus == 0 || member->pinned_slot != FROND_NONE)
 			continue;
-		if (ledger_find(ledger, member->pod) != FROND_NONE || !undo_room(&dig->core->undo, 1) ||
+		dig->limited |= !undo_room(&dig->core->undo, 1);
+		if (ledger_find(ledger, member->pod) != FROND_NONE || dig->limited ||
 		    ledger_enter(ledger, member->pod, HOLD_BOUND, dig->work->places[i].slot,
 				 dig->work->places[i].gpu_mask, 0, member->rank, FROND_NONE, &entry) != FROND_OK)
 			return false;
@@ -509,27 +579,31 @@ static bool member_before(const struct frond_member *a, const struct frond_membe
 	return a->rank != b->rank ? a->rank < b->rank : key_before(a->pod, b->pod);
 }
 
-/* Those that stay, pinned, and those that move. False: too many. */
+/* Those that stay, pinned, and those that move, which are sorted. False: too many. */
 static bool muster(struct dig *dig, uint32_t gang)
 {
 	struct defrag_work *work = dig->work;
 	struct roster *roster = &work->roster;
-	uint32_t id = gangs_find(&dig->core->gangs, work->gangs[gang].key);
+	uint32_t id = gangs_find(&dig->core->gangs, work->gangs[gang].key), moving = 0;
 	roster->count = 0;
 	if (id != FROND_NONE && roster_fill(roster, dig->core, id) != FROND_OK)
 		return false;
-	for (uint32_t m = 0; m < work->count; m++) {
+	for (uint32_t m = 0; m < work->count; m++)
+		moving += work->movers[m].gang == gang;
+	if (moving > roster->cap - roster->count)
+		return false;
+	uint32_t stay = roster->count, at = stay + moving;
+	roster->count = at;
+	for (uint32_t m = work->count;
+	     m-- > 0;) { /* the last ones first: nothing is overwritten that is still to come */
 		const struct mover *mover = &work->movers[m];
 		if (mover->gang != gang)
 			continue;
-		if (roster->count == roster->cap)
-			return false;
 		struct frond_member member = {
 			.pod = mover->pod, .rank = mover->rank, .gpus = mover->gpus, .pinned_slot = FROND_NONE};
-		uint32_t i = roster->count++;
-		for (; i > 0 && member_before(&member, &roster->members[i - 1]); i--)
-			roster->members[i] = roster->members[i - 1];
-		roster->members[i] = member;
+		while (stay > 0 && member_before(&member, &roster->members[stay - 1]))
+			roster->members[--at] = roster->members[--stay];
+		roster->members[--at] = member;
 	}
 	return true;
 }
@@ -556,9 +630,9 @@ static void forbid_home(struct dig *dig, uint32_t gang)
 static bool take_places(struct dig *dig, uint32_t gang)
 {
 	struct defrag_work *work = dig->work;
-	for (uint32_t m = 0; m < work->count; m++) {
+	for (uint32_t m = 0, i = 0; m < work->count; m++) { /* both are sorted */
 		struct mover *mover = &work->movers[m];
-		uint32_t i = 0, entry;
+		uint32_t entry;
 		if (mover->gang != gang)
 			continue;
 		while (!key_equal(work->roster.members[i].pod, mover->pod))
@@ -566,9 +640,9 @@ static bool take_places(struct dig *dig, uint32_t gang)
 		mover->to = work->places[i].slot;
 		mover->mask = work->places[i].gpu_mask;
 		mover->ring = work->places[i].ring;
-		if (!undo_room(&dig->core->undo, 1) ||
-		    ledger_enter(&dig->core->ledger, mover->pod, HOLD_BOUND, mover->to, mover->mask, 0, mover->rank,
-				 FROND_NONE, &entry) != FROND_OK)
+		dig->limited |= !undo_room(&dig->core->undo, 1);
+		if (dig->limited || ledger_enter(&dig->core->ledger, mover->pod, HOLD_BOUND, mover->to, mover->mask, 0,
+						 mover->rank, FROND_NONE, &entry) != FROND_OK)
 			return false;
 	}
 	return true;
@@ -590,12 +664,16 @@ static bool rehouse(struct dig *dig, uint32_t gang)
 			next = entry_gang_next(entry);
 			if (!movable(dig, entry))
 				continue;
-			if (work->count == DEFRAG_MOVES || !undo_room(&dig->core->undo, 2))
+			dig->limited |= work->count == DEFRAG_MOVES || !undo_room(&dig->core->undo, 2);
+			if (dig->limited)
 				return false;
-			add_mover(dig, at, gang);
+			work->movers[work->count++] = mover_of(dig, at, gang);
 			what_if_leave(dig->core, at);
 		}
-		if (!muster(dig, gang))
+		if (whole)
+			sort_movers(dig);
+		if (!muster(dig, gang) || !pay(dig, work->roster.count) ||
+		    !budget_take(place_budget(dig->core->work), work->node_cap / 8))
 			return false;
 		forbid_home(dig, gang);
 		roster_ask(&work->roster, &moved->terms, dig->defaults, work->room, work->room_count, &ask);
@@ -612,17 +690,20 @@ static bool open_hole(struct dig *dig, const struct hole *hole)
 {
 	struct defrag_work *work = dig->work;
 	work->count = work->gang_count = 0;
-	if (!mark_hole(dig, hole))
+	if (!budget_take(place_budget(dig->core->work), (uint64_t)STEPS_NODE * (hole->span.end - hole->span.first)) ||
+	    !mark_hole(dig, hole))
 		return false;
+	sort_movers(dig);
 	for (uint32_t m = 0; m < work->count; m++) {
-		if (!undo_room(&dig->core->undo, 2))
+		dig->limited |= !undo_room(&dig->core->undo, 2);
+		if (dig->limited)
 			return false;
 		what_if_leave(dig->core, work->movers[m].entry);
 	}
 	dig->ask.domain_first = hole->span.first;
 	dig->ask.domain_end = hole->span.end;
 	dig->ask.domain_nvlink = hole->span.nvlink;
-	bool opened = fits(dig) && enter_ask(dig);
+	bool opened = pay(dig, dig->ask.count + work->count) && fits(dig) && enter_ask(dig);
 	for (uint32_t gang = 0; gang < work->gang_count && opened; gang++)
 		opened = rehouse(dig, gang);
 	return opened;
@@ -632,16 +713,21 @@ static bool open_hole(struct dig *dig, const struct hole *hole)
 static bool dig_holes(struct dig *dig, const struct hole *holes, uint32_t count)
 {
 	struct defrag_work *work = dig->work;
+	bool limited = false;
 	work->best_count = UINT32_MAX;
-	for (uint32_t i = 0; i < count && holes[i].moves < work->best_count; i++) {
+	struct budget *budget = place_budget(dig->core->work);
+	for (uint32_t i = 0; i < count && holes[i].moves < work->best_count && !budget->spent; i++) {
+		dig->limited = false;
 		undo_begin(&dig->core->undo);
 		bool opened = open_hole(dig, &holes[i]);
 		undo_back(&dig->core->undo);
+		limited |= dig->limited;
 		if (opened && work->count < work->best_count) {
 			memcpy(work->best, work->movers, work->count * sizeof *work->best);
 			work->best_count = work->count;
 		}
 	}
+	dig->limited = limited;
 	return work->best_count != UINT32_MAX;
 }
 
@@ -686,8 +772,12 @@ int32_t defrag(struct defrag_work *work, struct core *core, const struct ask *as
 		return FROND_OK;
 	uint32_t least = max_u32(holes[0].moves, 1);
 	enum verdict verdict = OPEN;
+	struct budget *budget = place_budget(core->work);
+	uint64_t half = budget->left / 2; /* for the holes */
+	budget->left -= half;
 	if (ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0 && gather(&dig))
 		verdict = search_all(&dig, &least);
+	*budget = (struct budget){.left = budget->left + half};
 	int32_t code = FROND_OK;
 	if (verdict == FOUND)
 		code = tell(work->movers, work->count, out, moves, cap);
@@ -695,8 +785,13 @@ int32_t defrag(struct defrag_work *work, struct core *core, const struct ask *as
 		code = tell(work->best, work->best_count, out, moves, cap);
 	if (out->count > 0) {
 		out->outcome = FROND_PLACED;
-		out->flags = 0;
+		out->flags = verdict == OPEN && out->count > least ? FROND_PLAN_BOUNDED : 0;
 		out->lower_bound = least;
+	} else if (dig.limited) {
+		code = FROND_LIMIT;
+	} else if (verdict == OPEN) { /* of the holes only the cheapest are tried, each in one way */
+		out->outcome = FROND_UNDECIDED;
+		out->flags = FROND_PLAN_BOUNDED;
 	}
 	return code;
 }

@@ -51,8 +51,10 @@ struct defrag_work {
 
 void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes, uint32_t pods);
 
-/* Outcome: placed (no moves when it fits already), or waits when no set of moves was found. `defaults`: caps and weights
- * of the other gangs. FROND_SMALL: more than cap moves; out->count says how many. */
+/* Outcome: placed (no moves when it fits already); waits when no set of moves makes room; FROND_UNDECIDED when none was
+ * found within the bounds on the search. FROND_PLAN_BOUNDED: a smaller set may exist. `defaults`: caps and weights of the
+ * other gangs. FROND_SMALL: more than cap moves; out->count says how many. FROND_LIMIT: all that was found is over
+ * DEFRAG_MOVES or DEFRAG_GANGS, or what-ifs in hand leave no room for it. */
 int32_t defrag(struct defrag_work *work, struct core *core, const struct ask *ask, const struct ask *defaults,
 	       struct frond_moves *out, struct frond_move *moves, uint32_t cap);
 

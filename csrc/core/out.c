@@ -4,6 +4,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* As out_printf() leaves it: what fits, and a NUL behind it. */
+void out_bytes(struct out *out, const char *bytes, uint32_t count)
+{
+	uint64_t room = out->len < out->cap ? out->cap - out->len : 0;
+	if (room > 0) {
+		uint64_t fits = count < room ? count : room - 1;
+		memcpy(out->text + out->len, bytes, fits);
+		out->text[out->len + fits] = 0;
+	}
+	out->len += count;
+}
+
 void out_printf(struct out *out, const char *format, ...)
 {
 	uint64_t room = out->len < out->cap ? out->cap - out->len : 0;

@@ -13,6 +13,9 @@ struct out {
 	uint64_t len; /* of the whole text, written or not */
 };
 
+/* Bytes as they are. */
+void out_bytes(struct out *out, const char *bytes, uint32_t count);
+
 void out_printf(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* FROND_OK and the text's length, or FROND_SMALL and the capacity that it takes. */

@@ -386,20 +386,19 @@ static int32_t lowest_priority(struct hunt *hunt, int32_t most, uint32_t budgets
 	return lowest_between(hunt, least, most, budgets, false);
 }
 
-static bool fewest_budgets(struct hunt *hunt, int32_t most, uint32_t under, uint32_t *budgets)
-{
-	struct seek seek = {.hunt = hunt, .goal = GOAL_BUDGETS, .most = most, .limit = {.budgets = under}};
-	if (!hunt->budgets || !would_fit(hunt, most, false))
-		return false;
-	hunt_collect(hunt, most);
-	bool found = seek_cheapest(&seek, false);
-	*budgets = seek.limit.budgets;
-	return found;
-}
-
-static void write_down(struct hunt *hunt)
+/* The choice that was found last, if it is cheaper than *least. */
+static bool write_down(struct hunt *hunt, struct price price, struct price *least)
 {
 	struct victims_work *work = hunt->work;
+	price.priority = INT32_MIN;
+	for (uint32_t i = 0; i < work->unit_count; i++) {
+		int32_t priority = hunt->core->gangs.gangs[work->units[i].gang].priority;
+		if (work->units[i].best > 0 && priority > price.priority)
+			price.priority = priority;
+	}
+	if (price_compare(&price, least) >= 0)
+		return false;
+	*least = price;
 	work->evict_count = 0;
 	for (uint32_t i = 0; i < work->unit_count; i++) {
 		const struct unit *unit = &work->units[i];
@@ -407,31 +406,35 @@ static void write_down(struct hunt *hunt)
 			work->evict[work->evict_count++] =
 				(struct eviction){unit->gang, hunt_ranks(hunt, unit, unit->best)};
 	}
+	return true;
 }
 
-static int32_t highest_priority(const struct hunt *hunt)
+/* As few as in *least, or fewer; *better: such a choice is cheaper already. */
+static bool fewest_budgets(struct hunt *hunt, int32_t most, struct price *least, uint32_t *budgets, bool *better)
 {
-	int32_t highest = INT32_MIN;
-	for (uint32_t i = 0; i < hunt->work->evict_count; i++) {
-		int32_t priority = hunt->core->gangs.gangs[hunt->work->evict[i].gang].priority;
-		highest = priority > highest ? priority : highest;
-	}
-	return highest;
+	uint32_t under = least->budgets < UINT32_MAX ? least->budgets + 1 : UINT32_MAX;
+	struct seek seek = {.hunt = hunt, .goal = GOAL_BUDGETS, .most = most, .limit = {.budgets = under}};
+	if (!hunt->budgets || !would_fit(hunt, most, false))
+		return false;
+	hunt_collect(hunt, most);
+	bool found = seek_cheapest(&seek, false);
+	*budgets = seek.limit.budgets;
+	*better = found && write_down(hunt, seek.limit, least);
+	return found;
 }
 
 bool hunt_search(struct hunt *hunt, struct price *least)
 {
 	int32_t all = hunt->priority - 1, most = least->budgets == 0 && least->priority < all ? least->priority : all;
 	uint32_t budgets = 0;
+	bool better = false;
 	if (!would_fit(hunt, most, true)) {
 		most = all;
-		if (least->budgets == 0 ||
-		    !fewest_budgets(hunt, most, least->budgets < UINT32_MAX ? least->budgets + 1 : UINT32_MAX,
-				    &budgets))
+		if (least->budgets == 0 || !fewest_budgets(hunt, most, least, &budgets, &better))
 			return false;
 		if (budgets == least->budgets && least->priority < most)
 			most = least->priority;
-		if (most < all && !fits_with_budgets(hunt, most, budgets))
+		if (most < all && !better && !fits_with_budgets(hunt, most, budgets))
 			return false;
 	}
 	most = lowest_priority(hunt, most, budgets);
@@ -439,10 +442,5 @@ bool hunt_search(struct hunt *hunt, struct price *least)
 	if (budgets == least->budgets && most == least->priority)
 		seek.limit = *least;
 	hunt_collect(hunt, most);
-	if (!seek_cheapest(&seek, false))
-		return false;
-	write_down(hunt);
-	*least = seek.limit;
-	least->priority = highest_priority(hunt);
-	return true;
+	return (seek_cheapest(&seek, false) && write_down(hunt, seek.limit, least)) || better;
 }

@@ -107,8 +107,14 @@ int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, co
 	}
 	struct ask defaults = defaults_of(engine);
 	code = defrag(&engine->defrag, &engine->core, &asked.ask, &defaults, out, moves, cap);
-	if (code == FROND_LIMIT)
-		return tell_limit(request->members, &writer, len);
+	if (code == FROND_LIMIT) {
+		out_printf(&writer,
+			   "room takes more than %u moves, moves of more than %u gangs, or more than the what-ifs in "
+			   "hand leave room for",
+			   DEFRAG_MOVES, DEFRAG_GANGS);
+		code = out_finish(&writer, len);
+		return code == FROND_OK ? FROND_LIMIT : code;
+	}
 	return code != FROND_OK ? code : tell_moves(out, "make", "room", "set of moves", &writer, len);
 }
 

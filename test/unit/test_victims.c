@@ -2,7 +2,7 @@
 #include "core/victims.h"
 #include "rig.h"
 
-enum { MEMBERS = 512, PODS = 8192, RANDOM_CASES = 3000 };
+enum { MEMBERS = FROND_MEMBERS_MAX, PODS = 32768, RANDOM_CASES = 3000 };
 
 static struct victims_work work;
 
@@ -390,6 +390,92 @@ static void a_large_gang_on_a_full_cluster(void)
 	TEST_ASSERT_GREATER_OR_EQUAL_UINT32(256, out.gpus);
 }
 
+/* Issue 13: a full undo log was told as "does not fit". */
+static void more_pods_go_than_an_undo_log_ever_held(void)
+{
+	rig_make(16, 16, 32, 8);
+	for (uint32_t slot = 0; slot < 8192; slot++) {
+		bind(1 + slot, 0, slot, 8);
+		promise(1 + slot, 1, 0, &PLAIN);
+	}
+	struct ask ask = ask_for(members, 3000, 8, MODE_REQUIRED);
+	hunt(&ask, 10, PODS, FROND_OK);
+	expect(FROND_PLACED, 3000, 3000, 24000);
+}
+
+/* Nobody can stay: that is seen, not searched for. */
+static void the_largest_gang_is_preempted_for(void)
+{
+	rig_make(2, 8, 1024, 8);
+	for (uint32_t slot = 0; slot < FROND_MEMBERS_MAX; slot++)
+		bind(1 + slot / 2, slot % 2, slot, 8);
+	for (uint32_t gang = 1; gang <= FROND_MEMBERS_MAX / 2; gang++)
+		promise(gang, 2, (int32_t)(gang % 7), &PLAIN);
+	struct ask ask = ask_for(members, FROND_MEMBERS_MAX, 8, MODE_REQUIRED);
+	hunt(&ask, 10, PODS, FROND_OK);
+	expect(FROND_PLACED, FROND_MEMBERS_MAX, FROND_MEMBERS_MAX / 2, 8 * FROND_MEMBERS_MAX);
+	TEST_ASSERT_EQUAL_INT32(6, out.priority);
+	TEST_ASSERT_EQUAL_UINT32(0, out.plan.flags & FROND_PLAN_BOUNDED);
+}
+
+/* Issue 13: 5.8 s, for the next pod to go was looked for among all of them each time. */
+static void a_large_gang_shrinks_from_the_top(void)
+{
+	struct timespec from;
+	rig_make(16, 16, 32, 8);
+	for (uint32_t slot = 0; slot < 8192; slot++)
+		bind(1, slot, slot, 8);
+	promise(1, 1, 0, &PLAIN);
+	struct ask ask = ask_for(members, 512, 8, MODE_REQUIRED);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	hunt(&ask, 10, PODS, FROND_OK);
+	printf("victims for 512 x 8 of a gang of 8192 that may shrink: %ld us\n", micros_since(&from));
+	expect(FROND_PLACED, 512, 1, 4096);
+	TEST_ASSERT_EQUAL_UINT32(8192 - 512, places[0].slot);
+	TEST_ASSERT_EQUAL_UINT32(0, out.plan.flags & FROND_PLAN_BOUNDED);
+}
+
+/* What a bound cuts off is flagged, and what is found is enough and in the rule's shape. */
+static void what_is_cut_off_is_flagged(void)
+{
+	dice = 3;
+	rig_make(4, 8, 32, 8);
+	for (uint32_t slot = 0, gang = 0; slot < 1024; slot++)
+		for (uint32_t used = 0; used < 8;) {
+			uint32_t gpus = min_u32(1 + below(3), 8 - used);
+			bind(++gang, 0, slot, gpus);
+			promise(gang, 1, (int32_t)below(10), &PLAIN);
+			used += gpus;
+		}
+	struct ask ask = ask_for(members, 65, 8, MODE_REQUIRED);
+	members[0].gpus = 1;
+	hunt(&ask, 100, PODS, FROND_OK);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, out.outcome);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_BOUNDED, out.plan.flags);
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_ADJACENT_LEAVES, out.plan.rule);
+	TEST_ASSERT_LESS_OR_EQUAL_UINT32(3, out.plan.leaves);
+}
+
+static void inside_a_what_if_nothing_is_left_behind(void)
+{
+	uint32_t label;
+	rig_make(1, 1, 3, 8);
+	bind(1, 0, 0, 8);
+	promise(1, 1, 0, &PLAIN);
+	bind(2, 0, 1, 8);
+	promise(2, 1, 1, &PLAIN);
+	struct frond_key third = bind(3, 0, 2, 8);
+	promise(3, 1, 2, &PLAIN);
+	struct ask ask = ask_for(members, 2, 8, MODE_REQUIRED);
+	rig_remember();
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_what_if(&rig->core));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_release(&rig->core, third, &label));
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, victims(&work, &rig->core, &ask, 10, &out, places, pods, PODS));
+	expect(FROND_PLACED, 1, 1, 8);
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_undo(&rig->core));
+	rig_unchanged();
+}
+
 /* ---- against brute force ---------------------------------------------------------------------------------------------- */
 
 enum { GANGS = 6, RUNNING = 14 };
@@ -587,6 +673,11 @@ int main(void)
 	RUN_TEST(many_pods_on_many_nodes_stay_affordable);
 	RUN_TEST(a_small_buffer_says_how_many);
 	RUN_TEST(a_large_gang_on_a_full_cluster);
+	RUN_TEST(more_pods_go_than_an_undo_log_ever_held);
+	RUN_TEST(the_largest_gang_is_preempted_for);
+	RUN_TEST(a_large_gang_shrinks_from_the_top);
+	RUN_TEST(what_is_cut_off_is_flagged);
+	RUN_TEST(inside_a_what_if_nothing_is_left_behind);
 	RUN_TEST(random_victims_are_the_cheapest);
 	return rig_end();
 }
