@@ -22,12 +22,10 @@
 
 #define RATIO_ONE 720720u /* divisible by every number of GPUs in a node */
 
-void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes, uint32_t pods)
+void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t pods)
 {
-	work->node_cap = nodes;
 	roster_layout(&work->roster, arena, pods);
 	work->places = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->places);
-	work->room = arena_raw(arena, nodes, sizeof *work->room);
 	work->movers = arena_raw(arena, DEFRAG_MOVES, sizeof *work->movers);
 	work->best = arena_raw(arena, DEFRAG_MOVES, sizeof *work->best);
 	work->gangs = arena_raw(arena, DEFRAG_GANGS, sizeof *work->gangs);
@@ -237,13 +235,12 @@ static uint32_t least_moves(const struct dig *dig, const struct steps *steps)
  * domains may share a leaf, and begin anew. */
 static void steps_slide(const struct dig *dig, const struct span *from, const struct span *to, struct steps *steps)
 {
-	bool anew =
-		to->nvlink != FROND_NONE || to->first >= from->end || to->first < from->first || to->end < from->end;
+	bool anew = to->nvlink != FROND_NONE || to->first < from->first || to->end < from->end;
 	if (anew)
 		memset(steps, 0, sizeof *steps);
-	for (uint32_t position = from->first; position < to->first && !anew; position++)
+	for (uint32_t position = from->first; position < min_u32(from->end, to->first) && !anew; position++)
 		steps_count(dig, steps, position, false);
-	for (uint32_t position = anew ? to->first : from->end; position < to->end; position++)
+	for (uint32_t position = anew ? to->first : max_u32(from->end, to->first); position < to->end; position++)
 		if (span_has(dig->fabric, to, position))
 			steps_count(dig, steps, position, true);
 }
@@ -254,7 +251,7 @@ static uint32_t find_holes(struct dig *dig, struct hole *holes)
 	uint32_t count = 0;
 	struct rule rule = rule_of(&dig->ask, &dig->answer);
 	struct span before = {0, 0, FROND_NONE};
-	struct steps steps;
+	struct steps steps = {.room = 0};
 	for (struct spans spans = spans_of(dig->fabric, &rule, ask_spreads(&dig->ask)); spans_next(&spans);) {
 		struct hole hole = {.span = spans.span};
 		steps_slide(dig, &before, &hole.span, &steps);
@@ -608,14 +605,38 @@ static bool muster(struct dig *dig, uint32_t gang)
 	return true;
 }
 
-/* Nobody comes back to the node that it leaves. */
-static void forbid_home(struct dig *dig, uint32_t gang)
+/* Nobody comes back to the node that it leaves: somebody else has the rest of it while the plan is made. (Room of 0 there
+ * would say the same, but a plan with room for single nodes cannot go by the sums of leaves.) False: over a limit. */
+static bool block_homes(struct dig *dig, uint32_t gang)
 {
-	struct defrag_work *work = dig->work;
-	memset(work->room, 0xff, work->node_cap * sizeof *work->room);
-	for (uint32_t m = 0; m < work->count; m++)
-		if (work->movers[m].gang == gang)
-			work->room[work->movers[m].from].today = 0;
+	struct core *core = dig->core;
+	struct frond_key key = {UINT64_MAX, UINT64_MAX};
+	for (uint32_t m = 0; m < dig->work->count; m++) {
+		uint32_t slot = dig->work->movers[m].from, entry;
+		if (dig->work->movers[m].gang != gang || node_free_count(&core->nodes[slot]) == 0)
+			continue;
+		while (ledger_find(&core->ledger, key) != FROND_NONE)
+			key.lo--;
+		if (!undo_room(&core->undo, 1) ||
+		    ledger_enter(&core->ledger, key, HOLD_BOUND, slot, node_free_mask(&core->nodes[slot]), 0,
+				 FROND_NONE, FROND_NONE, &entry) != FROND_OK)
+			return false;
+	}
+	return true;
+}
+
+static bool plan_movers(struct dig *dig, uint32_t gang, const struct ask *ask)
+{
+	struct answer answer = {.plan = {.outcome = FROND_WAITS}};
+	dig->limited |= !undo_room(&dig->core->undo, 1);
+	if (dig->limited)
+		return false;
+	undo_begin(&dig->core->undo);
+	dig->limited |= !block_homes(dig, gang);
+	if (!dig->limited)
+		place_gang(dig->core->work, ask, &answer, dig->work->places);
+	undo_back(&dig->core->undo);
+	return answer.plan.outcome == FROND_PLACED;
 }
 
 /* Takes the places of the plan over to the movers of the gang, and books them. */
@@ -646,7 +667,6 @@ static bool rehouse(struct dig *dig, uint32_t gang)
 	struct defrag_work *work = dig->work;
 	struct moved_gang *moved = &work->gangs[gang];
 	struct ask ask;
-	struct answer answer;
 	for (uint32_t whole = 0; whole < 2; whole++) {
 		uint32_t id = gangs_find(&dig->core->gangs, moved->key);
 		for (uint32_t at = whole && id != FROND_NONE ? gang_first(&dig->core->gangs.gangs[id]) : FROND_NONE,
@@ -664,15 +684,14 @@ static bool rehouse(struct dig *dig, uint32_t gang)
 		}
 		if (whole)
 			sort_movers(dig);
-		if (!muster(dig, gang) || !pay(dig, work->roster.count) ||
-		    !budget_take(place_budget(dig->core->work), work->node_cap / 8))
+		if (!muster(dig, gang) || !pay(dig, work->roster.count))
 			return false;
-		forbid_home(dig, gang);
-		roster_ask(&work->roster, &moved->terms, dig->defaults, work->room, &ask);
+		roster_ask(&work->roster, &moved->terms, dig->defaults, NULL, &ask);
 		ask.mode = moved->rule.name == FROND_RULE_NONE ? MODE_IGNORE : MODE_REQUIRED;
-		place_gang(dig->core->work, &ask, &answer, work->places);
-		if (answer.plan.outcome == FROND_PLACED)
+		if (plan_movers(dig, gang, &ask))
 			return take_places(dig, gang);
+		if (dig->limited)
+			return false;
 	}
 	return false;
 }

@@ -40,15 +40,13 @@ struct mover { /* a member of a gang, and where it goes */
 struct defrag_work {
 	struct roster roster;       /* of the gang in hand; its entries serve as positions too */
 	struct frond_place *places; /* of the asked gang, then of the gang in hand */
-	struct frond_room *room;    /* by slot, for the gang in hand */
 	struct mover *movers, *best;
 	uint32_t count, best_count;
 	struct moved_gang *gangs;
 	uint32_t gang_count;
-	uint32_t node_cap;
 };
 
-void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes, uint32_t pods);
+void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t pods);
 
 /* Outcome: placed (no moves when it fits already); waits when no set of moves makes room; FROND_UNDECIDED when none was
  * found within the bounds on the search. FROND_PLAN_BOUNDED: a smaller set may exist. `defaults`: caps and weights of the
