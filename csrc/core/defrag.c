@@ -22,9 +22,8 @@
 
 #define RATIO_ONE 720720u /* divisible by every number of GPUs in a node */
 
-void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes, uint32_t pods)
+void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t pods)
 {
-	work->node_cap = nodes;
 	roster_layout(&work->roster, arena, pods);
 	work->places = arena_raw(arena, FROND_MEMBERS_MAX, sizeof *work->places);
 	work->room = arena_raw(arena, DEFRAG_MOVES, sizeof *work->room);
@@ -237,13 +236,12 @@ static uint32_t least_moves(const struct dig *dig, const struct steps *steps)
  * domains may share a leaf, and begin anew. */
 static void steps_slide(const struct dig *dig, const struct span *from, const struct span *to, struct steps *steps)
 {
-	bool anew =
-		to->nvlink != FROND_NONE || to->first >= from->end || to->first < from->first || to->end < from->end;
+	bool anew = to->nvlink != FROND_NONE || to->first < from->first || to->end < from->end;
 	if (anew)
 		memset(steps, 0, sizeof *steps);
-	for (uint32_t position = from->first; position < to->first && !anew; position++)
+	for (uint32_t position = from->first; position < min_u32(from->end, to->first) && !anew; position++)
 		steps_count(dig, steps, position, false);
-	for (uint32_t position = anew ? to->first : from->end; position < to->end; position++)
+	for (uint32_t position = anew ? to->first : max_u32(from->end, to->first); position < to->end; position++)
 		if (span_has(dig->fabric, to, position))
 			steps_count(dig, steps, position, true);
 }
@@ -254,7 +252,7 @@ static uint32_t find_holes(struct dig *dig, struct hole *holes)
 	uint32_t count = 0;
 	struct rule rule = rule_of(&dig->ask, &dig->answer);
 	struct span before = {0, 0, FROND_NONE};
-	struct steps steps;
+	struct steps steps = {.room = 0};
 	for (struct spans spans = spans_of(dig->fabric, &rule, ask_spreads(&dig->ask)); spans_next(&spans);) {
 		struct hole hole = {.span = spans.span};
 		steps_slide(dig, &before, &hole.span, &steps);
@@ -608,7 +606,7 @@ static bool muster(struct dig *dig, uint32_t gang)
 	return true;
 }
 
-/* Nobody comes back to the node that it leaves. */
+/* Nobody comes back to the node that it leaves: it is closed to its gang while the plan is made. */
 static void forbid_home(struct dig *dig, uint32_t gang)
 {
 	struct defrag_work *work = dig->work;
@@ -672,8 +670,7 @@ static bool rehouse(struct dig *dig, uint32_t gang)
 		}
 		if (whole)
 			sort_movers(dig);
-		if (!muster(dig, gang) || !pay(dig, work->roster.count) ||
-		    !budget_take(place_budget(dig->core->work), work->node_cap / 8))
+		if (!muster(dig, gang) || !pay(dig, work->roster.count))
 			return false;
 		forbid_home(dig, gang);
 		roster_ask(&work->roster, &moved->terms, dig->defaults, work->room, work->room_count, &ask);

@@ -46,10 +46,9 @@ struct defrag_work {
 	uint32_t count, best_count;
 	struct moved_gang *gangs;
 	uint32_t gang_count;
-	uint32_t node_cap;
 };
 
-void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t nodes, uint32_t pods);
+void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t pods);
 
 /* Outcome: placed (no moves when it fits already); waits when no set of moves makes room; FROND_UNDECIDED when none was
  * found within the bounds on the search. FROND_PLAN_BOUNDED: a smaller set may exist. `defaults`: caps and weights of the

@@ -109,7 +109,7 @@ static struct frond_engine *layout(struct arena *arena, const struct frond_limit
 	struct arena recover = *arena, victims = *arena;
 	recover_layout(&engine->recover, &recover, limits->nodes, limits->pods);
 	victims_layout(&engine->victims, &victims, limits->nodes, limits->pods);
-	defrag_layout(&engine->defrag, arena, limits->nodes, limits->pods);
+	defrag_layout(&engine->defrag, arena, limits->pods);
 	arena->used = recover.used > arena->used ? recover.used : arena->used;
 	arena->used = victims.used > arena->used ? victims.used : arena->used;
 	return engine;

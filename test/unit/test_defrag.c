@@ -8,7 +8,7 @@ static struct defrag_work work;
 
 static void rig_extend(struct arena *arena, const struct frond_limits *limits)
 {
-	defrag_layout(&work, arena, limits->nodes, limits->pods);
+	defrag_layout(&work, arena, limits->pods);
 }
 
 static struct frond_moves out;
@@ -168,6 +168,42 @@ static void a_small_buffer_says_how_many(void)
 	struct ask ask = ask_for(members, 2, 8, MODE_REQUIRED);
 	dig(&ask, 0, FROND_SMALL);
 	expect(FROND_PLACED, 1, 1);
+}
+
+/* Every node of 1,200 has a pod of its own gang: room for 300 nodes takes 300 gangs. */
+static void more_gangs_than_an_answer_may_have_are_a_limit(void)
+{
+	static struct frond_member many[300];
+	rig_make(2, 20, 30, 8);
+	for (uint32_t slot = 0; slot < 1200; slot++) {
+		bind(1 + slot, 0, slot, 1);
+		promise(1 + slot, 1, 0, &PLAIN);
+	}
+	struct ask ask = ask_for(many, DEFRAG_GANGS + 44, 8, MODE_REQUIRED);
+	TEST_ASSERT_EQUAL_INT32(FROND_LIMIT, defrag(&work, &rig->core, &ask, &rig->defaults, &out, moves, MOVES_MAX));
+	TEST_ASSERT_EQUAL_UINT32(0, rig->core.undo.used);
+	ask = ask_for(many, DEFRAG_GANGS - 16, 8, MODE_REQUIRED); /* eight leaves */
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, defrag(&work, &rig->core, &ask, &rig->defaults, &out, moves, MOVES_MAX));
+	expect(FROND_PLACED, DEFRAG_GANGS - 16, DEFRAG_GANGS - 16);
+}
+
+/* Two leaves of 16 nodes. In the first half of the GPUs are held by a gang that nobody has room for elsewhere: whether
+ * there is a way nobody has found out. */
+static void a_hole_that_cannot_be_opened_is_undecided(void)
+{
+	rig_make(1, 2, 16, 8);
+	for (uint32_t slot = 0; slot < 16; slot++) {
+		bind(1, slot, slot, 4);
+		bind(0, FROND_NONE, 16 + slot, 5);
+	}
+	promise(1, 16, 0, &PLAIN);
+	struct ask ask = ask_for(members, 16, 8, MODE_REQUIRED);
+	dig(&ask, MOVES_MAX, FROND_OK);
+	expect(FROND_UNDECIDED, 0, 0);
+	TEST_ASSERT_BITS_HIGH(FROND_PLAN_BOUNDED, out.flags);
+	ask = ask_for(members, 33, 8, MODE_IGNORE); /* more than there are nodes */
+	dig(&ask, MOVES_MAX, FROND_OK);
+	expect(FROND_NEVER, 0, 0);
 }
 
 /* 800 nodes in leaves of 8: each node of a leaf but one has a pod of 1 to 4 GPUs. */
@@ -464,6 +500,8 @@ int main(void)
 	RUN_TEST(a_gang_keeps_the_rule_that_it_meets);
 	RUN_TEST(a_third_pod_makes_room_for_the_second);
 	RUN_TEST(a_small_buffer_says_how_many);
+	RUN_TEST(more_gangs_than_an_answer_may_have_are_a_limit);
+	RUN_TEST(a_hole_that_cannot_be_opened_is_undecided);
 	RUN_TEST(a_large_cluster_opens_a_leaf);
 	RUN_TEST(a_large_cluster_moves_gangs_around_their_rest);
 	RUN_TEST(random_holes_take_the_fewest_moves);
