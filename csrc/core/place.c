@@ -5,7 +5,7 @@
 
 #define ROWS             3u     /* by member, of place_span.c */
 #define POINTS_LEAST     5u     /* for place_table.c, in such rows: with few points it is computed more often */
-#define TABLE_ITEM_BYTES 24u    /* of place_table.c: the list, three numbers and a key; an item is one node at least */
+#define TABLE_ITEM_BYTES 22u    /* of place_table.c: the list, three numbers and a key; an item is one node at least */
 #define CELLS_NODES      16384u /* engines up to this size get a table that seldom has to be computed again */
 #define CELLS_MOST       (1u << 21) /* its cells */
 
@@ -23,7 +23,7 @@ static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_
 		rows = all < CELLS_MOST ? all : CELLS_MOST;
 	if (items + rest < rows)
 		rest = rows - items;
-	uint64_t table = (uint64_t)TABLE_ITEM_BYTES * nodes + sizeof *scratch->cells;
+	uint64_t table = (uint64_t)TABLE_ITEM_BYTES * nodes + 2 * sizeof *scratch->cells;
 	least = least > table ? least : table;
 	uint64_t bytes = items * sizeof *scratch->list + (items + rest) * sizeof *scratch->sum;
 	least = least > gpuset_scratch() ? least : gpuset_scratch();

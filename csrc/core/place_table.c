@@ -75,10 +75,10 @@ static bool lay_out_rows(struct table *table)
 	if (bytes < taken + 2 * STATES * (int64_t)sizeof *table->pool)
 		return false;
 	table->all = words;
-	table->all_most = words + table->count;
+	table->all_most = (uint16_t *)(words + table->count);
 	table->all_count = table->count;
 	memcpy(table->all, table->work->scratch.list, table->count * sizeof *words);
-	memcpy(table->all_most, table->most, table->count * sizeof *words);
+	memcpy(table->all_most, table->most, table->count * sizeof *table->most);
 	words += 2 * table->count;
 	for (uint32_t i = 0; i < 2 * STATES; i++, words += table->count)
 		table->prices[i / STATES].worth[i % STATES] = (int32_t *)words;
@@ -357,6 +357,7 @@ static struct range within(struct table *table, uint32_t i, enum state after, ui
 
 struct walk {
 	struct table *table;
+	uint32_t nodes;    /* that the item in hand opens, where they count */
 	uint64_t cost;     /* to attain */
 	uint32_t last_pin; /* index of the last item that must be in use; FROND_NONE: none */
 };
@@ -390,7 +391,7 @@ static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 			low = low > frame->rest - rest.most ? low : frame->rest - rest.most;
 			if (rest.most != NO_WAY && low <= high) {
 				frame->count = (uint32_t)high;
-				frame->nodes = nodes;
+				walk->nodes = nodes;
 				frame->least = table->nodes ? frame->least : (uint32_t)low;
 				return true;
 			}
@@ -478,7 +479,7 @@ static void walk_on(struct walk *walk)
 		work->candidates.frames[work->candidates.depth++] = frame;
 		gain = frame.before;
 		place_pay(work, place_gain_kept(work, frame.at, frame.count, &gain));
-		cost = frame.cost + use_cost(table, frame.state) + frame.nodes;
+		cost = frame.cost + use_cost(table, frame.state) + walk->nodes;
 		rest = frame.rest - frame.count;
 		state = pass(table, frame.index, RUN_OPEN);
 		i = frame.index + 1;
@@ -492,15 +493,15 @@ static void walk_on(struct walk *walk)
 static void lay_out_items(struct table *table)
 {
 	uint32_t *words = table->work->scratch.list + table->count, count = table->count;
-	table->most = words;
-	table->ends = words + count;
-	table->where = words + 2 * count; /* and one behind the last item */
-	words += 3 * count + 1;
+	table->ends = words;
+	table->where = words + count; /* and one behind the last item */
+	table->most = (uint16_t *)(words + 2 * count + 1);
+	words += 2 * count + 1 + (count + 1) / 2;
 	table->rest = words + ((uintptr_t)words % sizeof(uint64_t) != 0); /* keys_of() */
 	assert((uint8_t *)(table->rest + 2 * count) <= table->work->scratch.end);
 	for (uint32_t i = 0; i < count; i++)
-		table->most[i] =
-			min_u32(item_most(table->work, table->work->scratch.list[i]), table->work->gang.missing);
+		table->most[i] = (uint16_t)min_u32(item_most(table->work, table->work->scratch.list[i]),
+						   table->work->gang.missing);
 	price_ends(table);
 }
 

@@ -44,13 +44,14 @@ struct table {
 	int64_t pick_price;      /* the one at which price_pick() finds the best set */
 
 	/* by item */
-	uint32_t *most;  /* members */
+	uint16_t *most;  /* members */
 	uint32_t *ends;  /* behind the last item of its spine */
 	uint32_t *where; /* its row, in the pool; NOT_KEPT */
 	uint32_t *rest;  /* of the scratch */
 
 	/* the items before those were dropped that lead nowhere with so many runs */
-	uint32_t *all, *all_most, all_count;
+	uint32_t *all, all_count;
+	uint16_t *all_most;
 
 	struct point *pool;
 	uint32_t room, top, kept_top; /* points */

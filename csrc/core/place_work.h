@@ -32,7 +32,6 @@ struct frame {              /* an item that the candidate in hand uses */
 	uint32_t count;     /* members it gets */
 	uint32_t least;     /* fewest to try */
 	uint32_t rest;      /* members still to place before this item */
-	uint32_t nodes;     /* place_table.c: that it opens, where they count */
 	uint16_t state;     /* place_table.c */
 	bool skip;          /* place_table.c: the item may be left out as well */
 	uint64_t cost;      /* before this item */
