@@ -290,7 +290,7 @@ static uint32_t ask_large(uint32_t count, uint32_t gpus, const char *wishes)
 	for (uint32_t i = 0; i < count; i++)
 		members[i] =
 			(struct frond_member){.pod = {5, i + 1}, .rank = i, .gpus = gpus, .pinned_slot = FROND_NONE};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, members, pairs, in, in_len, NULL, &c->plan,
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->plan(c->engine, &request, members, pairs, in, in_len, NULL, 0, &c->plan,
 						    places, c->text, CLUSTER_TEXT - 1, &c->len));
 	return c->plan.outcome;
 }
