@@ -394,7 +394,7 @@ static void plan(struct run *run)
 	run->planned_generation = run->generation;
 	if (code == FROND_OK) {
 		must_be_sentence(run->text, len);
-		MUST(out.outcome >= FROND_PLACED && out.outcome <= FROND_REFUSED && out.generation == run->generation);
+		MUST(out.outcome >= FROND_PLACED && out.outcome <= FROND_UNDECIDED && out.generation == run->generation);
 	}
 	if (run->planned)
 		check_places(run);
@@ -616,7 +616,7 @@ static void check_moves(const struct run *run, int32_t code, const struct frond_
 	if (code != FROND_OK)
 		return;
 	must_be_sentence(run->text, len);
-	MUST(out->outcome >= FROND_PLACED && out->outcome <= FROND_REFUSED);
+	MUST(out->outcome >= FROND_PLACED && out->outcome <= FROND_UNDECIDED);
 	MUST(out->count <= cap && out->lower_bound <= out->count);
 	for (uint32_t i = 0; i < out->count; i++) {
 		MUST(moves[i].from < NODES && moves[i].to < NODES && moves[i].gpu_mask != 0);
