@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/ask.h"
 
+/* Exceptions are spread over the slots, so where one would be by its slot is near to where it is; from there on the steps
+ * double until the slot is passed, and the last one is halved. */
 const struct frond_room *ask_room(const struct ask *ask, uint32_t slot)
 {
-	uint32_t low = 0, high = ask->room_count;
+	const struct frond_room *room = ask->room;
+	if (ask->room_count == 0 || slot < room[0].slot || slot > room[ask->room_count - 1].slot)
+		return NULL;
+	uint32_t last = room[ask->room_count - 1].slot;
+	uint32_t low = (uint32_t)((uint64_t)slot * (ask->room_count - 1) / (last > 0 ? last : 1)), high = low + 1;
+	for (uint32_t step = 1; low > 0 && room[low].slot >= slot; step *= 2)
+		low -= min_u32(low, step);
+	for (uint32_t step = 1; high < ask->room_count && room[high].slot < slot; step *= 2)
+		high += min_u32(ask->room_count - high, step);
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		if (ask->room[middle].slot < slot)

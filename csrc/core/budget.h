@@ -11,8 +11,8 @@
 
 #include "core/base.h"
 
-#define BUDGET_STEPS      (3u << 20) /* of a call on a small cluster */
-#define BUDGET_STEPS_NODE 60u        /* and for every node more */
+#define BUDGET_STEPS      (2u << 20) /* of a call on a small cluster */
+#define BUDGET_STEPS_NODE 40u        /* and for every node more */
 
 struct budget {
 	uint64_t left;
@@ -33,6 +33,12 @@ static inline bool budget_take(struct budget *budget, uint64_t steps)
 	}
 	budget->left -= steps;
 	return true;
+}
+
+/* Pays for work that is linear and has to be done, whatever is left. */
+static inline void budget_charge(struct budget *budget, uint64_t steps)
+{
+	budget->left -= steps < budget->left ? steps : budget->left;
 }
 
 #endif

@@ -7,7 +7,8 @@
  */
 #include "core/place_work.h"
 
-#define PAIRED 4u /* sizes of which every subset is a weight, as far as there is room */
+#define STEPS_NODE 6u /* of the budget: a node is looked at */
+#define PAIRED     4u /* sizes of which every subset is a weight, as far as there is room */
 
 /* ---- what a node may give ----------------------------------------------------------------------------------------- */
 
@@ -234,8 +235,10 @@ void pack_begin(struct place_work *work, bool today)
 void pack_measure(struct place_work *work, uint32_t per_node)
 {
 	work->scope.per_node = per_node;
-	if (work->pack.kinds > 0)
-		sum_leaves(work);
+	if (work->pack.kinds == 0)
+		return;
+	budget_take(&work->budget, (uint64_t)STEPS_NODE * work->fabric->node_count); /* who measures again minds it */
+	sum_leaves(work);
 }
 
 bool pack_may(const struct place_work *work, uint32_t lo, uint32_t hi)

@@ -5,7 +5,9 @@
  */
 #include "core/place_mixed.h"
 
-#define FIT_STEPS 10u /* of the budget, for every member */
+#define STEPS_NODE 4u  /* of a node that is looked at */
+#define STEPS_SET  12u /* and of one that has to be asked for a set of GPUs */
+#define FIT_STEPS  20u /* of the budget, for every member */
 
 /* ---- first fit ------------------------------------------------------------------------------------------------------ */
 
@@ -83,7 +85,7 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 		if (*from != FROND_NONE && *from > at)
 			at = *from;
 		for (; at < item_end(work, item); at++) {
-			++*steps;
+			*steps += work->scope.constrained ? STEPS_SET : STEPS_NODE;
 			uint32_t set = node_takes(work, at, item) ? try_gpus(work, at, size) : 0;
 			if (set == 0)
 				continue;

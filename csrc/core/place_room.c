@@ -15,6 +15,8 @@
 #define LISTED  ((uint8_t) ~(NIBBLE << 4))
 #define WITHOUT 0u
 
+#define STEPS_EXCEPTION 8u /* of the budget, to mark one and to take the mark away */
+
 static uint8_t code_of(const struct place_work *work, const struct frond_room *room)
 {
 	const struct node *node = &work->nodes[room->slot];
@@ -42,6 +44,7 @@ static void count(struct place_work *work, uint32_t leaf, const struct node *nod
 void place_rooms_mark(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
+	budget_charge(&work->budget, (uint64_t)STEPS_EXCEPTION * work->ask->room_count);
 	for (uint32_t i = 0; i < work->ask->room_count; i++) {
 		const struct frond_room *room = &work->ask->room[i];
 		uint32_t position = fabric->position[room->slot], leaf = fabric->leaf_of[position];
