@@ -55,6 +55,8 @@ static enum pack_answer window_could(struct place_work *work, uint32_t length, u
 			     lo + length <= fabric->spine_start[spine + 1] && !repeated(work, spine); lo++) {
 				if (fabric->leaf_start[lo + length] - fabric->leaf_start[lo] < spread)
 					continue;
+				if (work->budget.spent)
+					return answer == PACK_HOLDS ? PACK_HOLDS : PACK_CUT;
 				uint32_t nodes = 0, all = length == 1 ? leaf_nodes(fabric, lo) : 0;
 				enum pack_answer here =
 					!exactly ? (could_quickly(work, lo, lo + length, PACK_RUN, spread, &nodes)

@@ -34,14 +34,19 @@ static uint32_t owner_index(struct legend *legend, uint32_t label)
 	return legend->count++;
 }
 
-static void draw_cell(struct out *out, bool color, uint32_t owner, const char *text)
+/* A million GPUs have a million cells: no format is read for them. */
+static void draw_cell(struct out *out, bool color, uint32_t owner, char cell)
 {
-	if (color && owner != FROND_NONE)
-		out_printf(out, "\033[%" PRIu32 ";1m%s\033[0m", 31 + owner % 6, text);
-	else if (color)
-		out_printf(out, "\033[2m%s\033[0m", text);
-	else
-		out_printf(out, "%s", text);
+	char bright[] = "\033[31;1m";
+	if (color && owner != FROND_NONE) {
+		bright[3] = (char)('1' + owner % 6);
+		out_bytes(out, bright, sizeof bright - 1);
+	} else if (color) {
+		out_bytes(out, "\033[2m", 4);
+	}
+	out_bytes(out, &cell, 1);
+	if (color)
+		out_bytes(out, "\033[0m", 4);
 }
 
 static void draw_gpus(const struct frond_engine *engine, uint32_t slot, bool color, struct legend *legend,
@@ -54,8 +59,7 @@ static void draw_gpus(const struct frond_engine *engine, uint32_t slot, bool col
 		uint32_t at = ledger_owner(ledger, slot, gpu);
 		if (at != FROND_NONE) {
 			uint32_t owner = owner_index(legend, entry_label(&ledger->entries[at]));
-			char letter[2] = {owner == FROND_NONE ? '*' : letters[owner], 0};
-			draw_cell(out, color, owner, letter);
+			draw_cell(out, color, owner, owner == FROND_NONE ? '*' : letters[owner]);
 			if (owner == FROND_NONE) {
 				legend->unnamed++;
 				continue;
@@ -64,12 +68,12 @@ static void draw_gpus(const struct frond_engine *engine, uint32_t slot, bool col
 			legend->owners[owner].nodes += legend->owners[owner].last_slot != slot;
 			legend->owners[owner].last_slot = slot;
 		} else if (node->unhealthy >> gpu & 1) {
-			draw_cell(out, color, FROND_NONE, "x");
+			draw_cell(out, color, FROND_NONE, 'x');
 		} else if (by_count > 0) { /* somewhere on this node, nobody knows where */
-			draw_cell(out, color, FROND_NONE, "#");
+			draw_cell(out, color, FROND_NONE, '#');
 			by_count--;
 		} else {
-			draw_cell(out, color, FROND_NONE, ".");
+			draw_cell(out, color, FROND_NONE, '.');
 		}
 	}
 }
@@ -115,8 +119,7 @@ void map_draw(const struct frond_engine *engine, bool color, struct out *out)
 	out_printf(out, ". free   # in use by others   x unhealthy   ! not ready   - cordoned\n");
 	for (uint32_t i = 0; i < legend.count; i++) {
 		const struct owner *owner = &legend.owners[i];
-		char letter[2] = {letters[i], 0};
-		draw_cell(out, color, i, letter);
+		draw_cell(out, color, i, letters[i]);
 		if (owner->label == FROND_NONE)
 			out_printf(out, " (no name)");
 		else {
