@@ -41,3 +41,25 @@ uint32_t ask_room_today(const struct ask *ask, uint32_t slot)
 		least = min_u32(least, room->today);
 	return least;
 }
+
+uint32_t ask_room_of(const struct ask *ask, uint32_t slot, uint32_t pod_template, bool today)
+{
+	const struct frond_room *room = ask_room(ask, slot), *end = ask->room + ask->room_count;
+	for (; room != NULL && room < end && room->slot == slot; room++)
+		if (room->pod_template == pod_template)
+			return today ? min_u32(room->today, room->ever) : room->ever;
+	return UINT32_MAX;
+}
+
+bool ask_tells_apart(const struct ask *ask, uint32_t count)
+{
+	for (uint32_t first = 0, end; first < ask->room_count; first = end) {
+		const struct frond_room *room = &ask->room[first];
+		for (end = first; end < ask->room_count && ask->room[end].slot == room->slot; end++)
+			if (ask->room[end].today != room->today || ask->room[end].ever != room->ever)
+				return true;
+		if (end - first != count)
+			return true;
+	}
+	return false;
+}

@@ -80,8 +80,13 @@ struct ask {
 /* The first exception of the slot; NULL: there is none. */
 const struct frond_room *ask_room(const struct ask *ask, uint32_t slot);
 /* Members that the node takes by its exceptions, whichever template they are of; UINT32_MAX: as many as its GPUs allow. */
+/* Likewise, of one template. */
+uint32_t ask_room_of(const struct ask *ask, uint32_t slot, uint32_t pod_template, bool today);
 uint32_t ask_room_today(const struct ask *ask, uint32_t slot);
 uint32_t ask_room_ever(const struct ask *ask, uint32_t slot);
+
+/* Do exceptions treat templates 0 … count - 1 differently? Every slot has one for each of them, and all are the same: no. */
+bool ask_tells_apart(const struct ask *ask, uint32_t count);
 
 /* What keeps a node that could hold a member from doing so today. */
 enum blocker { BLOCKED_CORDONED, BLOCKED_DOWN, BLOCKED_UNHEALTHY, BLOCKED_IN_USE, BLOCKED_FILTERED, BLOCKERS };

@@ -96,6 +96,23 @@ struct budget *place_budget(struct place_work *work)
 
 /* ---- before --------------------------------------------------------------------------------------------------------- */
 
+/* A template whose members have several sizes has one bound for all of them, which kinds of one size cannot keep. */
+static bool templates_have_one_size(struct place_work *work)
+{
+	const struct ask *ask = work->ask;
+	uint64_t *size = work->member_list; /* by template: GPUs of its members; 0: none seen yet */
+	memset(size, 0, work->gang.templates * sizeof *size);
+	for (uint32_t i = 0; i < ask->count; i++) {
+		const struct frond_member *member = &ask->members[i];
+		if (member->gpus == 0 || member->pinned_slot != FROND_NONE)
+			continue;
+		if (size[member->pod_template] != 0 && size[member->pod_template] != member->gpus)
+			return false;
+		size[member->pod_template] = member->gpus;
+	}
+	return true;
+}
+
 static void count_members(struct place_work *work)
 {
 	const struct ask *ask = work->ask;
@@ -114,7 +131,10 @@ static void count_members(struct place_work *work)
 		work->gang.templates = max_u32(work->gang.templates, member->pod_template + 1);
 		gpus += member->gpus;
 	}
-	if (mixed)
+	/* Members of one size that exceptions tell apart are packed like those of several. */
+	work->gang.templated =
+		work->gang.templates > 1 && ask_tells_apart(ask, work->gang.templates) && templates_have_one_size(work);
+	if (mixed || work->gang.templated)
 		work->gang.size = 0;
 	work->gang.missing = work->gang.total - work->gang.pins;
 	work->answer->gpus = gpus;

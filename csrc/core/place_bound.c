@@ -28,11 +28,28 @@ uint32_t pack_gpus(const struct place_work *work, uint32_t position, bool today)
 	return node_free_count(node);
 }
 
+uint32_t pack_room(const struct place_work *work, uint32_t position, uint32_t kind, bool today)
+{
+	if (work->limit[position] == 0)
+		return UINT32_MAX;
+	uint32_t pod_template = work->pack.pod_template[kind];
+	if (pod_template == FROND_NONE)
+		return place_room(work, position, today);
+	return ask_room_of(work->ask, work->fabric->order[position], pod_template, today);
+}
+
 uint32_t pack_members(const struct place_work *work, uint32_t position, bool today)
 {
-	uint32_t pinned = today ? work->pin[position] : 0, most = work->scope.per_node;
+	const struct pack *pack = &work->pack;
+	uint32_t pinned = today ? work->pin[position] : 0, most = work->scope.per_node, room = 0;
 	most = most > pinned ? most - pinned : 0;
-	return min_u32(most, place_room(work, position, today));
+	if (work->limit[position] == 0)
+		return most;
+	for (uint32_t kind = 0; kind < pack->kinds && room < most; kind++)
+		room += min_u32(pack_room(work, position, kind, today), pack->count[kind]);
+	if (pack->kinds > 0 && pack->pod_template[0] == FROND_NONE)
+		room = pack_room(work, position, 0, today);
+	return min_u32(most, room);
 }
 
 /* ---- the gang by size ---------------------------------------------------------------------------------------------- */
@@ -43,38 +60,62 @@ bool pack_counts(const struct place_work *work, uint32_t member, bool today)
 	return asked->gpus > 0 && !(today && asked->pinned_slot != FROND_NONE);
 }
 
-/* Sizes, largest first; in `turn` by the lowest rank that has them. */
-static void count_sizes(struct place_work *work, bool today)
+/* The kind that a member is of, among those known so far; pack->kinds: a new one. */
+static uint32_t kind_of(const struct place_work *work, uint32_t member)
+{
+	uint32_t kind = 0;
+	while (kind < work->pack.kinds && !pack_is(work, member, kind))
+		kind++;
+	return kind;
+}
+
+/* Kinds by size, largest first, then template; `turn`: by the lowest rank that has them. False: there are too many. */
+static bool count_kinds(struct place_work *work, bool today, bool templates)
 {
 	struct pack *pack = &work->pack;
-	uint32_t count[FROND_GPUS_MAX + 1] = {0}, first[FROND_GPUS_MAX + 1];
+	uint32_t first[FROND_GPUS_MAX];
 	pack->today = today;
 	pack->kinds = pack->members = 0;
 	pack->gpus = 0;
 	pack->oversized = false;
 	for (uint32_t i = 0; i < work->ask->count; i++) {
-		uint32_t size = work->ask->members[i].gpus;
+		const struct frond_member *member = &work->ask->members[i];
 		if (!pack_counts(work, i, today))
 			continue;
 		pack->members++;
-		pack->gpus += size;
-		if (size > FROND_GPUS_MAX) { /* a pod that was bound by count may say any number */
+		pack->gpus += member->gpus;
+		if (member->gpus > FROND_GPUS_MAX) { /* a pod that was bound by count may say any number */
 			pack->oversized = true;
 			continue;
 		}
-		if (count[size]++ == 0)
-			first[size] = i;
-	}
-	for (uint32_t size = FROND_GPUS_MAX; size > 0; size--) {
-		if (count[size] == 0)
+		uint32_t at = kind_of(work, i), pod_template = templates ? member->pod_template : FROND_NONE;
+		if (at < pack->kinds) {
+			pack->count[at]++;
 			continue;
-		uint32_t at = pack->kinds;
-		for (; at > 0 && first[pack->size[pack->turn[at - 1]]] > first[size]; at--)
-			pack->turn[at] = pack->turn[at - 1];
-		pack->turn[at] = (uint8_t)pack->kinds;
-		pack->size[pack->kinds] = size;
-		pack->count[pack->kinds++] = count[size];
+		}
+		if (pack->kinds == FROND_GPUS_MAX)
+			return false;
+		for (at = pack->kinds++;
+		     at > 0 && (pack->size[at - 1] < member->gpus ||
+				(pack->size[at - 1] == member->gpus && pack->pod_template[at - 1] > pod_template));
+		     at--) {
+			pack->size[at] = pack->size[at - 1];
+			pack->pod_template[at] = pack->pod_template[at - 1];
+			pack->count[at] = pack->count[at - 1];
+			first[at] = first[at - 1];
+		}
+		pack->size[at] = member->gpus;
+		pack->pod_template[at] = pod_template;
+		pack->count[at] = 1;
+		first[at] = i;
 	}
+	for (uint32_t kind = 0; kind < pack->kinds; kind++) {
+		uint32_t at = kind;
+		for (; at > 0 && first[pack->turn[at - 1]] > first[kind]; at--)
+			pack->turn[at] = pack->turn[at - 1];
+		pack->turn[at] = (uint8_t)kind;
+	}
+	return true;
 }
 
 /* Weights: GPUs; members of a size or larger, all of them among these; members of one size; of two of three sizes. */
@@ -224,7 +265,9 @@ static void sum_leaves(struct place_work *work)
 
 void pack_begin(struct place_work *work, bool today)
 {
-	count_sizes(work, today);
+	/* With too many templates one number has to do for all of a size: the smallest is the safe one. */
+	if (!count_kinds(work, today, work->gang.templated))
+		count_kinds(work, today, false);
 	if (work->pack.kinds > 0) {
 		set_weights(&work->pack);
 		set_bounds(&work->pack);

@@ -69,12 +69,12 @@ static bool node_takes(const struct place_work *work, uint32_t at, uint32_t item
 		 (uint32_t)work->scratch.sum[item] >= work->ask->max_nodes_per_leaf);
 }
 
-/* Puts a member of this size on the first node of [lo, hi) that takes it; FROND_NONE: none does. *from: no node before it
- * does, as the last member of this size has found: what is taken only grows. */
-static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t size, uint32_t *from,
-			  uint64_t *steps)
+/* Puts a member of this kind on the first node of [lo, hi) that takes it; FROND_NONE: none does. *from: no node before it
+ * does, as the last member of this kind has found: what is taken only grows. *here: so many of the kind are on that node. */
+static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t kind, uint32_t *from,
+			  uint32_t *here, uint64_t *steps)
 {
-	uint32_t most = work->ask->max_gpus_per_leaf;
+	uint32_t most = work->ask->max_gpus_per_leaf, size = work->pack.size[kind];
 	for (uint32_t item = *from == FROND_NONE ? lo : item_of(work, *from); item < hi; item++) {
 		++*steps;
 		if (hi - lo > 1 && item_slow(work, item))
@@ -86,7 +86,9 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 			at = *from;
 		for (; at < item_end(work, item); at++) {
 			*steps += work->scope.constrained ? STEPS_SET : STEPS_NODE;
-			uint32_t set = node_takes(work, at, item) ? try_gpus(work, at, size) : 0;
+			uint32_t before = at == *from ? *here : 0;
+			bool takes = node_takes(work, at, item) && before < pack_room(work, at, kind, work->pack.today);
+			uint32_t set = takes ? try_gpus(work, at, size) : 0;
 			if (set == 0)
 				continue;
 			if (fit_capped(work))
@@ -94,6 +96,7 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 			work->taken[at] = (uint16_t)(work->taken[at] | set);
 			work->take[at]++;
 			*from = at;
+			*here = before + 1;
 			return at;
 		}
 	}
@@ -108,11 +111,11 @@ bool fit_span(struct place_work *work, uint32_t lo, uint32_t hi)
 	if (fit_capped(work))
 		count_pinned(work, lo, hi);
 	for (uint32_t kind = 0; kind < pack->kinds && fit; kind++) {
-		uint32_t from = FROND_NONE;
+		uint32_t from = FROND_NONE, here = 0;
 		for (uint32_t i = 0; i < work->ask->count && fit; i++) {
-			if (work->ask->members[i].gpus != pack->size[kind] || !fit_counts(work, i))
+			if (!pack_is(work, i, kind) || !fit_counts(work, i))
 				continue;
-			work->member_pos[i] = put_first(work, lo, hi, pack->size[kind], &from, &steps);
+			work->member_pos[i] = put_first(work, lo, hi, kind, &from, &here, &steps);
 			fit = work->member_pos[i] != FROND_NONE;
 		}
 	}
@@ -131,6 +134,9 @@ bool fit_node(const struct place_work *work, uint32_t at)
 	if (pack->gpus > pack_gpus(work, at, pack->today) || pack->members > pack_members(work, at, pack->today) ||
 	    (most > 0 && work->answer->gpus > most))
 		return false;
+	for (uint32_t kind = 0; work->limit[at] != 0 && kind < pack->kinds; kind++)
+		if (pack->count[kind] > pack_room(work, at, kind, pack->today))
+			return false;
 	uint32_t free = pack->today ? node_free_mask(node) : bits_first(node->gpus);
 	uint32_t held = pack->today ? node->held : 0;
 	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {

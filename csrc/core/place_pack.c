@@ -8,7 +8,7 @@
 #include "core/place_work.h"
 
 #define FLAGS      5u
-#define PATTERNS   1024u /* of members of four sizes on 16 GPUs there are fewer */
+#define PATTERNS   1024u /* of all sizes, and of three pod templates of one size, there are fewer on 16 GPUs */
 #define UNREACHED  UINT16_MAX
 #define STEPS_EACH 2u /* of the budget, for a cell of a table */
 
@@ -47,8 +47,10 @@ struct search {
 	uint64_t node_rows;             /* there is room for */
 	struct pattern *fits, *options;
 	uint32_t fit_count, option_count;
-	uint32_t fit_gpus, fit_members; /* that fits[] are for; FROND_NONE: for none */
-	uint64_t *cost;                 /* by item, state and flag */
+	bool crowded;                      /* there were more than PATTERNS: nothing is proven */
+	uint32_t fit_gpus, fit_members;    /* that fits[] are for; FROND_NONE: for none */
+	uint32_t fit_room[FROND_GPUS_MAX]; /* likewise, by kind */
+	uint64_t *cost;                    /* by item, state and flag */
 	uint64_t steps, most_steps;
 };
 
@@ -139,9 +141,12 @@ static void list_fits(struct search *search, uint32_t kind, uint32_t gpus, uint3
 	if (kind == pack->kinds) {
 		if (fit.members > 0 && search->fit_count < PATTERNS)
 			search->fits[search->fit_count++] = fit;
+		else if (fit.members > 0)
+			search->crowded = true;
 		return;
 	}
-	for (uint32_t count = 0; count <= pack->count[kind] && count <= members && count * pack->size[kind] <= gpus;
+	for (uint32_t count = 0; count <= pack->count[kind] && count <= members && count <= search->fit_room[kind] &&
+				 count * pack->size[kind] <= gpus;
 	     count++) {
 		list_fits(search, kind + 1, gpus - count * pack->size[kind], members - count, fit);
 		fit.counts += 1ull << search->shift[kind];
@@ -187,8 +192,13 @@ static bool node_fits(struct search *search, uint32_t position)
 	uint32_t members = pack_members(work, position, work->pack.today);
 	if (gpus == 0 || members == 0)
 		return false;
-	if (gpus != search->fit_gpus || members != search->fit_members) {
+	uint32_t room[FROND_GPUS_MAX];
+	for (uint32_t kind = 0; kind < FROND_GPUS_MAX; kind++)
+		room[kind] = kind < work->pack.kinds ? pack_room(work, position, kind, work->pack.today) : 0;
+	if (gpus != search->fit_gpus || members != search->fit_members ||
+	    memcmp(room, search->fit_room, sizeof room) != 0) {
 		search->fit_count = 0;
+		memcpy(search->fit_room, room, sizeof room);
 		list_fits(search, 0, gpus, members, (struct pattern){.counts = 0});
 		search->fit_gpus = gpus;
 		search->fit_members = members;
@@ -208,7 +218,7 @@ static bool add_fits(struct search *search, uint32_t position, uint16_t *least)
 {
 	if (!node_fits(search, position))
 		return true;
-	if (!spend(search, (uint64_t)search->fit_count * search->states))
+	if (search->crowded || !spend(search, (uint64_t)search->fit_count * search->states))
 		return false;
 	bool constrained = search->work->scope.constrained;
 	uint64_t allowed[PATTERNS / 64] = {0};
@@ -438,8 +448,7 @@ static void put_ranks(struct search *search, uint32_t position, const struct pat
 			do {
 				assert(next[kind] > 0);
 				next[kind]--;
-			} while (work->ask->members[next[kind]].gpus != pack->size[kind] ||
-				 !pack_counts(work, next[kind], pack->today));
+			} while (!pack_is(work, next[kind], kind) || !pack_counts(work, next[kind], pack->today));
 			work->member_pos[next[kind]] = position;
 		}
 }

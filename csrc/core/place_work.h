@@ -80,6 +80,7 @@ struct gang_asked {         /* the members of the gang in hand, counted */
 	uint32_t missing;   /* of them, to be placed */
 	uint32_t pins;      /* of them, pinned */
 	uint32_t templates; /* highest pod template + 1 */
+	bool templated;     /* exceptions tell them apart */
 };
 
 #define PACK_BOUNDS 8u
@@ -88,13 +89,14 @@ struct pack {           /* the gang by size, and what bounds the spans that coul
 	bool today;     /* the missing members on what is free; else all of them on empty nodes */
 	bool oversized; /* a member has more GPUs than any node */
 	uint32_t members, kinds;
-	uint64_t gpus;                                                      /* of all of them */
-	uint32_t size[FROND_GPUS_MAX];                                      /* by kind, largest first */
-	uint32_t count[FROND_GPUS_MAX];                                     /* members of it */
-	uint8_t turn[FROND_GPUS_MAX];                                       /* kinds by the lowest rank that has them */
-	uint32_t bounds;                                                    /* in use */
-	uint8_t weight[PACK_BOUNDS][FROND_GPUS_MAX];                        /* of a member, by kind */
-	uint64_t need[PACK_BOUNDS];                                         /* weight of the gang */
+	uint64_t gpus;                               /* of all of them */
+	uint32_t size[FROND_GPUS_MAX];               /* by kind, largest first */
+	uint32_t pod_template[FROND_GPUS_MAX];       /* by kind; FROND_NONE: of any, exceptions are the same for all */
+	uint32_t count[FROND_GPUS_MAX];              /* members of it */
+	uint8_t turn[FROND_GPUS_MAX];                /* kinds by the lowest rank that has them */
+	uint32_t bounds;                             /* in use */
+	uint8_t weight[PACK_BOUNDS][FROND_GPUS_MAX]; /* of a member, by kind */
+	uint64_t need[PACK_BOUNDS];                  /* weight of the gang */
 	uint16_t most[FROND_GPUS_MAX + 1][FROND_GPUS_MAX + 1][PACK_BOUNDS]; /* on a node, by GPUs and members */
 	uint32_t rows;                                                      /* bounds that sums[] has */
 	uint32_t *sums;                  /* leaf → most weight in the leaves before it; in the scratch */
@@ -298,6 +300,16 @@ void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, 
 /* GPUs that the gang could have of a node, and members that it could take: by capacity, or today beside the pinned. */
 uint32_t pack_gpus(const struct place_work *work, uint32_t position, bool today);
 uint32_t pack_members(const struct place_work *work, uint32_t position, bool today);
+/* Members of one kind that a node takes by its exceptions; UINT32_MAX: as many as its GPUs allow. */
+uint32_t pack_room(const struct place_work *work, uint32_t position, uint32_t kind, bool today);
+/* Is the member of this kind? */
+static inline bool pack_is(const struct place_work *work, uint32_t member, uint32_t kind)
+{
+	const struct frond_member *asked = &work->ask->members[member];
+	uint32_t pod_template = work->pack.pod_template[kind];
+	return asked->gpus == work->pack.size[kind] &&
+	       (pod_template == FROND_NONE || asked->pod_template == pod_template);
+}
 /* Is the member one of those to be placed? By capacity all are. */
 bool pack_counts(const struct place_work *work, uint32_t member, bool today);
 /* Counts the gang and the bounds of every leaf, under the present scope; pack_measure() again, with so many on a node. */

@@ -69,7 +69,7 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 		if peer.Node != "" {
 			continue
 		}
-		name := templateOf(peer.Pod)
+		name := fmt.Sprint(templateOf(peer.Pod), "/", peer.GPUs)
 		if s.templates[name] == nil {
 			made, status := p.template(ctx, peer.Pod)
 			if !status.IsSuccess() {
