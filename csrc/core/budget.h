@@ -11,8 +11,8 @@
 
 #include "core/base.h"
 
-#define BUDGET_STEPS      (2u << 20) /* of a call on a small cluster */
-#define BUDGET_STEPS_NODE 40u        /* and for every node more */
+#define BUDGET_STEPS      (5u << 19) /* of a call on a small cluster */
+#define BUDGET_STEPS_NODE 50u        /* and for every node more */
 
 struct budget {
 	uint64_t left;

@@ -10,7 +10,7 @@
 #define CELLS_MOST       (1u << 21) /* its cells */
 
 #define STEPS_NODE 4u   /* of the budget, where the counts of leaves do not tell what a plan wants to know: of a node */
-#define STEPS_SET  150u /* and of one that has to be asked for sets of GPUs */
+#define STEPS_SET  115u /* and of one that has to be asked for sets of GPUs */
 
 /* What stands in the scratch at one time: a list and sums by item, and beside them three rows by member, a view of every
  * spine or members to sort; or a list, numbers by item and as many rows of the table as there is room for. */
@@ -187,7 +187,8 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
 	place_rooms_mark(work);
-	if (!work->scope.counted) /* nodes have to be looked at */
+	if (!work->scope.counted &&
+	    work->gang.size != 0) /* nodes have to be looked at; place_mixed.c pays for its own */
 		budget_charge(&work->budget,
 			      (uint64_t)(work->scope.constrained ? STEPS_SET : STEPS_NODE) * fabric->node_count);
 }

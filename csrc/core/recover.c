@@ -464,9 +464,9 @@ static void compare_choices(struct view *view, struct repair *best)
 static void move_few(struct view *view, uint32_t *least, struct repair *best)
 {
 	const struct target all = {.none = true, .moves = view->total};
-	try_fewer(view, least, best);
-	if (!best->found && !view->budget->spent)
-		try_target(view, &all, best);
+	try_target(view, &all, best); /* there is an answer, or there is none at all, before the search begins */
+	if (!view->hopeless)
+		try_fewer(view, least, best);
 }
 
 static void move_by_rule(struct view *view, uint32_t *least, struct repair *best)
