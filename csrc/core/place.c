@@ -10,7 +10,7 @@
 #define CELLS_MOST       (1u << 21) /* its cells */
 
 #define STEPS_NODE 4u   /* of the budget, where the counts of leaves do not tell what a plan wants to know: of a node */
-#define STEPS_SET  115u /* and of one that has to be asked for sets of GPUs */
+#define STEPS_SET  100u /* and of one that has to be asked for sets of GPUs */
 
 /* What stands in the scratch at one time: a list and sums by item, and beside them three rows by member, a view of every
  * spine or members to sort; or a list, numbers by item and as many rows of the table as there is room for. */
