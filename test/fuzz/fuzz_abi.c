@@ -394,7 +394,8 @@ static void plan(struct run *run)
 	run->planned_generation = run->generation;
 	if (code == FROND_OK) {
 		must_be_sentence(run->text, len);
-		MUST(out.outcome >= FROND_PLACED && out.outcome <= FROND_UNDECIDED && out.generation == run->generation);
+		MUST(out.outcome >= FROND_PLACED && out.outcome <= FROND_UNDECIDED &&
+		     out.generation == run->generation);
 	}
 	if (run->planned)
 		check_places(run);
