@@ -119,8 +119,9 @@ func (p *Plugin) inPlace(room *survey, turn gangs.Turn) *survey {
 	}
 	narrow := *room
 	narrow.rooms = slices.Clone(room.rooms)
+	everywhere := p.mirror.Known(nil).Others
 	for _, t := range room.templates {
-		for _, slot := range p.mirror.Known(nil).Others {
+		for _, slot := range everywhere {
 			if t.gpus > 0 {
 				narrow.rooms = narrow.rooms.lower(slot, t.number, held[slot])
 			}

@@ -89,7 +89,7 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 	case shim.Placed:
 		p.report.podTold(pod.UID, "", false)
 		return nil, nil
-	case shim.Waits:
+	case shim.Waits, shim.Undecided:
 		if plan.WaitMillis != shim.None {
 			p.wakeLater(ctx, pod, time.Duration(plan.WaitMillis)*time.Millisecond)
 		}
