@@ -257,12 +257,13 @@ struct gpuset *gpuset_build(void *memory, const struct topology *topology, void 
 struct gpuset *gpuset_move(struct gpuset *table, void *memory)
 {
 	assert((uintptr_t)memory % ARENA_ALIGN == 0);
-	ptrdiff_t quality = (uint8_t *)table->quality - (uint8_t *)table,
-		  best = (uint8_t *)table->best - (uint8_t *)table;
+	ptrdiff_t by = (uint8_t *)memory - (uint8_t *)table;
 	memmove(memory, table, gpuset_bytes(table->topology.gpus));
 	struct gpuset *moved = memory;
-	moved->quality = (uint32_t *)((uint8_t *)memory + quality);
-	moved->best = (uint8_t *)memory + best;
+	moved->quality = (uint32_t *)(void *)((uint8_t *)moved->quality + by);
+	moved->best = (uint8_t *)moved->best + by;
+	moved->rings = (uint64_t *)(void *)((uint8_t *)moved->rings + by);
+	moved->rings_set = (uint16_t *)(void *)((uint8_t *)moved->rings_set + by);
 	return moved;
 }
 

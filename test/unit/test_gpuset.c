@@ -612,6 +612,33 @@ static void test_a_ring_is_the_same_when_it_is_asked_for_again(void)
 	}
 }
 
+/* Link tables move together when another one goes: nothing of a table may stay behind, what it remembers included. */
+static void test_a_table_that_was_moved_leaves_nothing_behind(void)
+{
+	known("DGX-1V");
+	build();
+	uint32_t free_mask = 0x7f;
+	uint64_t bytes = gpuset_bytes(t.gpus), before[5], after[5];
+	for (uint32_t i = 0; i < 5; i++)
+		before[i] = gpuset_ring_packed(table, 0x1fu << i % 3 & 0xff);
+	uint32_t set = gpuset_choose(table, &plain, free_mask, 0, 4);
+	uint8_t *to = aligned_alloc(16, (bytes + 15) / 16 * 16), *old = memory;
+	TEST_ASSERT_NOT_NULL(to);
+	table = gpuset_move(table, to);
+	memset(old, 0xa5, bytes);
+	for (uint32_t i = 0; i < 5; i++)
+		after[i] = gpuset_ring_packed(table, 0x1fu << i % 3 & 0xff);
+	TEST_ASSERT_EQUAL_MEMORY(before, after, sizeof before);
+	TEST_ASSERT_EQUAL_HEX32(set, gpuset_choose(table, &plain, free_mask, 0, 4));
+	for (uint32_t mask = 3; mask < 256; mask++) /* rings that were not asked for before are remembered, too */
+		if ((mask & (mask - 1)) != 0)
+			gpuset_ring_packed(table, mask);
+	for (uint64_t i = 0; i < bytes; i++)
+		TEST_ASSERT_EQUAL_HEX8(0xa5, old[i]);
+	memory = to;
+	free(old);
+}
+
 static void test_rings_of_the_fastest_links_there_can_be(void)
 {
 	t.gpus = FROND_GPUS_MAX;
@@ -759,6 +786,7 @@ int main(void)
 	RUN_TEST(test_random_topologies_of_more_gpus);
 	RUN_TEST(test_rings_of_more_than_eight_gpus);
 	RUN_TEST(test_a_ring_is_the_same_when_it_is_asked_for_again);
+	RUN_TEST(test_a_table_that_was_moved_leaves_nothing_behind);
 	RUN_TEST(test_rings_of_the_fastest_links_there_can_be);
 	RUN_TEST(test_memory_stays_small);
 	RUN_TEST(test_building_writes_nothing_beyond_its_bytes);
