@@ -381,6 +381,10 @@ static bool check_preempt(const struct instance *instance, struct course *course
 	struct outcome outcome = plan_after(instance, course, &eviction, &choice);
 	if (!outcome.placed)
 		return complain(complaint, "these victims do not make room in the first domain of the cheapest");
+	if (outcome.open) { /* of several sizes: any plan that is as good by step 3 */
+		struct state state = eviction.domain < 0 ? course->state : state_without(instance, course, &choice);
+		answer_adopt(&course->world, job, &state, cJSON_GetObjectItemCaseSensitive(root, "plan"), &outcome);
+	}
 	if (eviction.domain >= 0) {
 		stats->evicting++;
 		stats->relaxed += eviction.relaxed;
