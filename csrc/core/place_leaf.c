@@ -6,7 +6,7 @@
 #include "core/place_work.h"
 
 #define STEPS_GAIN 8u  /* of a gain that is kept, or that the sums of a leaf tell */
-#define STEPS_FILL 24u /* of a node that is looked at for it */
+#define STEPS_FILL 48u /* of a node that is looked at for it */
 
 #define TERM_ONE 10000u /* a term of the weighted score, as an integer */
 
