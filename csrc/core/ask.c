@@ -24,22 +24,24 @@ const struct frond_room *ask_room(const struct ask *ask, uint32_t slot)
 	return low < ask->room_count && ask->room[low].slot == slot ? &ask->room[low] : NULL;
 }
 
-uint32_t ask_room_ever(const struct ask *ask, uint32_t slot)
+/* The smallest bound of the slot's templates. */
+static uint32_t smallest(const struct ask *ask, uint32_t slot, bool today)
 {
 	uint32_t least = UINT32_MAX;
 	const struct frond_room *room = ask_room(ask, slot), *end = ask->room + ask->room_count;
 	for (; room != NULL && room < end && room->slot == slot; room++)
-		least = min_u32(least, room->ever);
+		least = min_u32(least, today ? min_u32(room->today, room->ever) : room->ever);
 	return least;
+}
+
+uint32_t ask_room_ever(const struct ask *ask, uint32_t slot)
+{
+	return smallest(ask, slot, false);
 }
 
 uint32_t ask_room_today(const struct ask *ask, uint32_t slot)
 {
-	uint32_t least = ask_room_ever(ask, slot);
-	const struct frond_room *room = ask_room(ask, slot), *end = ask->room + ask->room_count;
-	for (; room != NULL && room < end && room->slot == slot; room++)
-		least = min_u32(least, room->today);
-	return least;
+	return smallest(ask, slot, true);
 }
 
 uint32_t ask_room_of(const struct ask *ask, uint32_t slot, uint32_t pod_template, bool today)

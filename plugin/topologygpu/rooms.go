@@ -29,7 +29,15 @@ func (r rooms) lower(slot uint32, template, today uint16) rooms {
 }
 
 // of is what of it concerns these templates, numbered anew in the same order: the engine knows only those of the request.
+// Mostly the request has them all, and nothing has to be copied.
 func (r rooms) of(numbers map[uint16]uint16) rooms {
+	same := func(room shim.Room) bool {
+		number, asked := numbers[room.Template]
+		return asked && number == room.Template
+	}
+	if !slices.ContainsFunc(r, func(room shim.Room) bool { return !same(room) }) {
+		return r
+	}
 	var out rooms
 	for _, room := range r {
 		if number, asked := numbers[room.Template]; asked {
