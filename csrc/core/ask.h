@@ -14,6 +14,14 @@ enum recovery { RECOVERY_REPLACE, RECOVERY_MOVE_GANG, RECOVERY_WAIT };
 enum gpu_policy { GPU_CONTIGUOUS, GPU_SPREAD, GPU_PREFER };
 enum gpu_locality { GPU_ANYWHERE, GPU_SAME_SOCKET, GPU_NVLINK };
 
+enum segment_level { SEGMENT_DEFAULT, SEGMENT_NVLINK, SEGMENT_LEAF };
+
+/* Blocks of consecutive ranks, each inside one domain of the level. */
+struct segmenting {
+	uint16_t size; /* members; 0: none */
+	uint8_t level; /* enum segment_level; by default NVLink domains, where there are any */
+};
+
 /* Which GPUs inside a node. Without a claim: GPU_WISH_DEFAULT. */
 struct gpu_wish {
 	enum gpu_policy policy;
@@ -62,9 +70,10 @@ struct ask {
 	enum strategy strategy;
 	enum mode mode;
 	bool latency_sensitive;
-	uint32_t bandwidth_gbps;           /* floor; 0: none */
-	uint32_t max_nodes_per_leaf;       /* 0: no cap */
-	uint32_t max_gpus_per_leaf;        /* 0: no cap */
+	uint32_t bandwidth_gbps;     /* floor; 0: none */
+	uint32_t max_nodes_per_leaf; /* 0: no cap */
+	uint32_t max_gpus_per_leaf;  /* 0: no cap */
+	struct segmenting segments;
 	uint32_t only_slot;                /* FROND_NONE: any */
 	uint32_t domain_first, domain_end; /* positions of the preferred domain; equal: none */
 	uint32_t domain_nvlink;            /* only nodes of this NVLink domain there; FROND_NONE: all */
@@ -127,6 +136,9 @@ struct answer {
 	uint32_t best_first, best_last;   /* node position, leaves or spines, by best */
 	uint64_t best_room;               /* members (sizes differ: GPUs) that it has room for */
 	uint32_t best_gap;                /* leaf or spine in between that has no room at all; FROND_NONE: none */
+	uint32_t segment_size;            /* as asked for; 0: none */
+	bool best_segments;               /* best_room is in segments */
+	bool segment_nvlink;              /* their domains are NVLink domains; else leaves */
 	uint32_t missing;                 /* members to be placed, without pinned ones */
 	bool claimed;                     /* a claim rules some GPU sets out */
 	uint32_t bandwidth_gbps;          /* floor that was asked for; 0: none */

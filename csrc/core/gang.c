@@ -62,6 +62,8 @@ static void terms_pack(struct gang *gang, const struct terms *terms)
 	gang->locality = terms->gpu.locality & 3u;
 	gang->min_gbps = terms->gpu.min_gbps & TERMS_GBPS_MASK;
 	gang->latency_sensitive = terms->latency_sensitive;
+	gang->segment_size = terms->segments.size & ((1u << SEGMENT_BITS) - 1);
+	gang->segment_level = terms->segments.level & 3u;
 }
 
 struct terms gang_terms(const struct gang *gang)
@@ -71,6 +73,7 @@ struct terms gang_terms(const struct gang *gang)
 			      .recovery = (uint8_t)gang->recovery,
 			      .latency_sensitive = gang->latency_sensitive,
 			      .bandwidth_gbps = (uint32_t)gang->bandwidth_gbps,
+			      .segments = {.size = gang->segment_size, .level = gang->segment_level},
 			      .domain = gang->domain,
 			      .gpu = {.policy = (enum gpu_policy)gang->policy,
 				      .mode = (enum mode)gang->gpu_mode,

@@ -19,17 +19,21 @@ struct terms {
 	uint8_t recovery;       /* enum recovery */
 	bool latency_sensitive;
 	uint32_t bandwidth_gbps;
+	struct segmenting segments;
 	uint64_t domain; /* what the preferred domain's name hashes to, for the caller to find it by; 0: none */
 	struct gpu_wish gpu;
 };
-#define TERMS_DOMAIN_BITS 44u
+#define TERMS_DOMAIN_BITS 27u
 #define TERMS_GBPS_BITS   20u /* of both bandwidths */
 #define TERMS_GBPS_MASK   ((1u << TERMS_GBPS_BITS) - 1)
 #define DEADLINE_BITS     42u
 #define DEADLINE_MASK     ((1ull << DEADLINE_BITS) - 1)
+#define SEGMENT_BITS      15u
 #define MIN_MEMBER_BITS   15u
 #define MIN_MEMBER_MASK   ((1u << MIN_MEMBER_BITS) - 1)
-_Static_assert(FROND_DEADLINE_MAX <= DEADLINE_MASK && FROND_MEMBERS_MAX <= MIN_MEMBER_MASK, "promises");
+_Static_assert(FROND_DEADLINE_MAX <= DEADLINE_MASK && FROND_MEMBERS_MAX <= MIN_MEMBER_MASK &&
+		       FROND_MEMBERS_MAX >> SEGMENT_BITS == 0,
+	       "promises");
 
 /* With struct terms in it, packed: there is a gang for each pod, at worst. */
 __extension__ struct gang {
@@ -45,6 +49,7 @@ __extension__ struct gang {
 	uint64_t bandwidth_gbps : TERMS_GBPS_BITS;
 	uint64_t mode : 2, recovery : 2;
 	uint64_t domain : TERMS_DOMAIN_BITS;
+	uint64_t segment_size : SEGMENT_BITS, segment_level : 2;
 	uint64_t min_gbps : TERMS_GBPS_BITS;
 	uint64_t deadline_ms : DEADLINE_BITS; /* 0: none */
 	uint64_t min_member : MIN_MEMBER_BITS;

@@ -184,9 +184,13 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 			      work->gang.size != 0 && ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
 	work->scope.alike = work->scope.shaped && work->gang.pins == 0 && ask->only_slot == FROND_NONE;
 	work->scope.per_leaf = UINT32_MAX;
+	work->scope.leafed = work->scope.linked = false;
+	work->segments.on = false;
+	work->segments.tail_item = FROND_NONE;
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
 	place_rooms_mark(work);
+	segments_begin(work);
 	if (!work->scope.counted &&
 	    work->gang.size != 0) /* nodes have to be looked at; place_mixed.c pays for its own */
 		budget_charge(&work->budget,
@@ -340,14 +344,37 @@ static bool search(struct place_work *work, bool (*find)(struct place_work *))
 	return find(work);
 }
 
-/* Phases: the rule from capacity; today's nodes under the rule; without it, if the mode allows. */
+/* The rule from capacity. False: never fits. Segments are part of it, as long as some part of the fabric could hold them. */
+static bool learn_rule(struct place_work *work)
+{
+	bool mixed = work->gang.size == 0;
+	if (!(mixed ? place_mixed_rule(work) : place_rule(work)))
+		return false;
+	if (work->segments.size == 0 || work->answer->plan.flags & FROND_PLAN_SHAPELESS)
+		return true;
+	if (!(work->segments.ragged ? segments_fit_rule(work) : segments_rule(work)) && !work->segments.unknown)
+		work->answer->plan.flags |= FROND_PLAN_SHAPELESS | FROND_PLAN_SEGMENTLESS;
+	return true;
+}
+
+/* Today's nodes under the rule. */
+static bool find_span(struct place_work *work)
+{
+	if (work->segments.size > 0 && work->segments.ragged)
+		return segments_fit_span(work);
+	return work->gang.size == 0 ? place_mixed_span(work) : place_span(work);
+}
+
+/* Phases: the rule; today's nodes under the rule; without it, if the mode allows. */
 static uint32_t decide(struct place_work *work)
 {
 	bool mixed = work->gang.size == 0;
 	struct answer *answer = work->answer;
 	enum mode mode = work->ask->mode;
 
-	if (!(mixed ? place_mixed_rule(work) : place_rule(work)))
+	if (mode == MODE_IGNORE)
+		work->segments.size = 0;
+	if (!learn_rule(work))
 		return answer->cut ? FROND_UNDECIDED : FROND_NEVER;
 	if (work->fabric->leaf_count == 0) {
 		mode = MODE_IGNORE;
@@ -355,17 +382,21 @@ static uint32_t decide(struct place_work *work)
 	}
 	if (work->ask->latency_sensitive && mode != MODE_IGNORE) {
 		mode = MODE_REQUIRED;
-		if (answer->plan.rule >= FROND_RULE_ADJACENT_LEAVES)
+		if (answer->plan.rule >= FROND_RULE_ADJACENT_LEAVES || answer->plan.flags & FROND_PLAN_SEGMENTLESS)
 			return FROND_REFUSED;
 	}
 
+	if (work->segments.unknown && mode == MODE_REQUIRED)
+		return FROND_UNDECIDED;
+
 	if (mode == MODE_IGNORE) {
 		answer->plan.rule = FROND_RULE_NONE;
-		answer->plan.flags &= ~(uint32_t)FROND_PLAN_SHAPELESS; /* no rule, no shape */
+		answer->plan.flags &=
+			~(uint32_t)(FROND_PLAN_SHAPELESS | FROND_PLAN_SEGMENTLESS); /* no rule, no shape */
 		if (search(work, mixed ? place_mixed_relaxed : place_relaxed))
 			return FROND_PLACED;
-	} else if (!(answer->plan.flags & FROND_PLAN_SHAPELESS)) {
-		if (search(work, mixed ? place_mixed_span : place_span))
+	} else if (!(answer->plan.flags & FROND_PLAN_SHAPELESS) && !work->segments.unknown) {
+		if (search(work, find_span))
 			return FROND_PLACED;
 	} else {
 		mode = MODE_PREFERRED;
@@ -383,7 +414,8 @@ static uint32_t decide(struct place_work *work)
 	else
 		place_nearest(work);
 	place_blockers(work);
-	return mixed && (answer->cut || work->budget.spent) ? FROND_UNDECIDED : FROND_WAITS;
+	bool inexact = mixed || (work->segments.size > 0 && mode == MODE_REQUIRED);
+	return inexact && (answer->cut || work->budget.spent) ? FROND_UNDECIDED : FROND_WAITS;
 }
 
 void place_begin(struct place_work *work, const struct ask *ask, struct answer *answer)
@@ -397,8 +429,8 @@ void place_begin(struct place_work *work, const struct ask *ask, struct answer *
 	}
 	if (answer->plan.outcome != FROND_PLACED)
 		return;
-	if (work->gang.size != 0 || work->gang.total == 0)
-		hand_out_ranks(work); /* place_mixed.c has done so for its own */
+	if ((work->gang.size != 0 || work->gang.total == 0) && !work->segments.handed)
+		hand_out_ranks(work); /* place_mixed.c and place_segment.c have done so for their own */
 	if (work->gang.total > 0)
 		answer->gain = work->candidates.best.gain;
 }
@@ -425,7 +457,7 @@ void place_gang(struct place_work *work, const struct ask *ask, struct answer *a
 bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer)
 {
 	begin(work, ask, answer);
-	bool fits = work->gang.total == 0 || (work->gang.size == 0 ? place_mixed_rule(work) : place_rule(work));
+	bool fits = work->gang.total == 0 || learn_rule(work);
 	mark_pins(work, UINT32_MAX);
 	place_rooms_clear(work);
 	return fits;

@@ -17,7 +17,7 @@ uint32_t pack_gpus(const struct place_work *work, uint32_t position, bool today)
 	const struct ask *ask = work->ask;
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
-	if (!node_fast(node, ask->bandwidth_gbps) ||
+	if (!node_fast(node, ask->bandwidth_gbps) || !place_admits(work, position) ||
 	    (work->scope.domain != FROND_NONE && work->scope.domain != work->fabric->domain_of[position]))
 		return 0;
 	if (!today)

@@ -103,8 +103,122 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 	return FROND_NONE;
 }
 
+/* ---- segments ---------------------------------------------------------------------------------------------------------- */
+
+/* Members of a kind that have been put on a node. */
+static uint32_t kind_on(const struct place_work *work, uint32_t at, uint32_t kind)
+{
+	uint32_t members = 0;
+	for (uint32_t i = 0; work->limit[at] != 0 && i < work->ask->count; i++)
+		members += work->member_pos[i] == at && pack_is(work, i, kind);
+	return members;
+}
+
+/* Puts a member on the first node of a domain that takes it; its GPUs are in member_list. */
+static bool put_in_domain(struct place_work *work, uint32_t item, uint32_t domain, uint32_t kind, uint32_t i,
+			  uint64_t *steps)
+{
+	uint32_t most = work->ask->max_gpus_per_leaf, size = work->pack.size[kind];
+	if (most > 0 && (work->scratch.sum[item] >> 32) + size > most)
+		return false;
+	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+		*steps += work->scope.constrained ? STEPS_SET : STEPS_NODE;
+		if (segments_domain(work, at) != domain || !node_takes(work, at, item) ||
+		    kind_on(work, at, kind) >= pack_room(work, at, kind, work->pack.today))
+			continue;
+		uint32_t set = try_gpus(work, at, size);
+		if (set == 0)
+			continue;
+		if (fit_capped(work))
+			work->scratch.sum[item] += ((uint64_t)size << 32) + is_fresh(work, at);
+		work->taken[at] = (uint16_t)(work->taken[at] | set);
+		work->take[at]++;
+		work->member_pos[i] = at;
+		work->member_list[i] = set;
+		return true;
+	}
+	return false;
+}
+
+/* Takes the members of a segment away again, the last one first. */
+static void take_back(struct place_work *work, uint32_t item, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = end; i-- > first;) {
+		uint32_t at = work->member_pos[i];
+		if (at == FROND_NONE || !fit_counts(work, i))
+			continue;
+		work->take[at]--;
+		work->taken[at] = (uint16_t)(work->taken[at] & ~work->member_list[i]);
+		if (fit_capped(work))
+			work->scratch.sum[item] -= ((uint64_t)work->ask->members[i].gpus << 32) + is_fresh(work, at);
+		work->member_pos[i] = FROND_NONE;
+	}
+}
+
+/* The members first … end - 1, largest first, all in that domain or none. */
+static bool put_segment(struct place_work *work, uint32_t item, uint32_t domain, uint32_t first, uint32_t end,
+			uint64_t *steps)
+{
+	bool fit = true;
+	for (uint32_t kind = 0; kind < work->pack.kinds && fit; kind++)
+		for (uint32_t i = first; i < end && fit; i++)
+			if (pack_is(work, i, kind) && fit_counts(work, i))
+				fit = put_in_domain(work, item, domain, kind, i, steps);
+	if (!fit)
+		take_back(work, item, first, end);
+	return fit;
+}
+
+/* The first domain of [lo, hi) that takes the segment; `bound`: the one in which others of it stay. */
+static bool put_somewhere(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t bound, uint32_t first,
+			  uint32_t end, uint64_t *steps)
+{
+	for (uint32_t item = lo; item < min_u32(hi, work->fabric->leaf_count); item++) {
+		uint32_t next = 0; /* domains are numbered in order: a lower one has been tried */
+		if (hi - lo > 1 && item_slow(work, item))
+			continue;
+		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+			uint32_t domain = segments_domain(work, at);
+			++*steps;
+			if (domain == FROND_NONE || domain < next || (bound != FROND_NONE && domain != bound))
+				continue;
+			next = domain + 1;
+			if (put_segment(work, item, domain, first, end, steps))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Segment by segment, each in the first domain that takes all of it. */
+static bool fit_segments(struct place_work *work, uint32_t lo, uint32_t hi)
+{
+	struct segment_walk walk = {.next = 0};
+	uint64_t steps = (uint64_t)FIT_STEPS * work->ask->count;
+	bool fit = !work->pack.oversized && !(work->pack.today && work->segments.apart);
+	if (fit_capped(work))
+		count_pinned(work, lo, hi);
+	uint32_t i = segments_next(work, &walk);
+	while (fit && i != FROND_NONE) {
+		uint32_t first = i, segment = walk.segment, bound = FROND_NONE, end = i;
+		for (; i != FROND_NONE && walk.segment == segment; i = segments_next(work, &walk)) {
+			uint32_t slot = work->ask->members[i].pinned_slot;
+			if (work->pack.today && slot != FROND_NONE)
+				bound = segments_domain(work, work->fabric->position[slot]);
+			end = i + 1;
+		}
+		fit = put_somewhere(work, lo, hi, bound, first, end, &steps);
+	}
+	budget_take(&work->budget, steps);
+	if (!fit)
+		fit_forget(work);
+	return fit;
+}
+
 bool fit_span(struct place_work *work, uint32_t lo, uint32_t hi)
 {
+	if (work->segments.fit)
+		return fit_segments(work, lo, hi);
 	const struct pack *pack = &work->pack;
 	uint64_t steps = (uint64_t)(pack->kinds + FIT_STEPS) * work->ask->count;
 	bool fit = !pack->oversized;

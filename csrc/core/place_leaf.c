@@ -72,7 +72,8 @@ uint32_t place_node_cap(const struct place_work *work, uint32_t position)
 {
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
-	if (node->gpus < work->gang.size || !node_fast(node, work->ask->bandwidth_gbps))
+	if (node->gpus < work->gang.size || !node_fast(node, work->ask->bandwidth_gbps) ||
+	    !place_admits(work, position))
 		return 0;
 	uint32_t members = fits(work, slot, bits_first(node->gpus), 0, node->gpus);
 	members = min_u32(members, place_room(work, position, false));
@@ -109,7 +110,7 @@ void place_measure(struct place_work *work, uint32_t per_node, bool one_node)
 		work->scope.counted_gpus = min_u32(work->scope.counted_gpus, per_node * work->gang.size);
 	work->scope.quick = work->scope.counted && work->gang.pins == 0 && work->scope.domain == FROND_NONE &&
 			    work->scope.preferred == FROND_NONE && work->ask->bandwidth_gbps == 0 &&
-			    work->scope.from == 0 && work->scope.end == work->fabric->node_count;
+			    !work->segments.on && work->scope.from == 0 && work->scope.end == work->fabric->node_count;
 }
 
 /* The item's sums tell all: it is a leaf, wholly in question, and nobody of the gang is there. */
@@ -118,7 +119,7 @@ static bool by_sums(const struct place_work *work, uint32_t item)
 	if (item >= work->fabric->leaf_count || work->leaf_excepted[item] & EXCEPTED_TODAY)
 		return false;
 	return work->scope.quick ||
-	       (work->scope.counted && item_pin(work, item) == 0 && work->scope.domain == FROND_NONE &&
+	       (work->scope.counted && work->leaf_pin[item] == 0 && work->scope.domain == FROND_NONE &&
 		work->scope.preferred == FROND_NONE && work->ask->bandwidth_gbps <= work->fabric->leaf_slowest[item] &&
 		item_start(work, item) >= work->scope.from && item_end(work, item) <= work->scope.end);
 }
@@ -147,7 +148,7 @@ static uint32_t hold_by_nodes(const struct place_work *work, uint32_t leaf)
 		nodes -= count;
 	}
 	if (ask->max_gpus_per_leaf > 0) {
-		uint32_t in_leaf = ask->max_gpus_per_leaf / work->gang.size, pinned = item_pin(work, leaf);
+		uint32_t in_leaf = ask->max_gpus_per_leaf / work->gang.size, pinned = work->leaf_pin[leaf];
 		sum = min_u32(sum, in_leaf > pinned ? in_leaf - pinned : 0);
 	}
 	if (work->scope.one_node)
@@ -155,7 +156,7 @@ static uint32_t hold_by_nodes(const struct place_work *work, uint32_t leaf)
 	return sum;
 }
 
-uint32_t place_hold(struct place_work *work, uint32_t item)
+uint32_t place_hold_members(struct place_work *work, uint32_t item)
 {
 	if (by_sums(work, item))
 		return leaf_hold(work, &work->fabric->leaf[item]);
@@ -168,6 +169,11 @@ uint32_t place_hold(struct place_work *work, uint32_t item)
 		work->stamp[item] = work->scope.measure;
 	}
 	return work->hold[item];
+}
+
+uint32_t place_hold(struct place_work *work, uint32_t item)
+{
+	return work->segments.on ? segments_hold(work, item) : place_hold_members(work, item);
 }
 
 uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_GPUS_MAX + 1], bool leaf,
@@ -211,13 +217,7 @@ uint32_t place_cap_by_nodes(const struct place_work *work, uint32_t item, uint32
 
 /* ---- which nodes of an item ------------------------------------------------------------------------------------------ */
 
-struct rooms { /* nodes of an item that nobody of the gang uses yet, by the members they could take */
-	uint32_t count[FROND_GPUS_MAX + 1];
-	uint32_t spare; /* room on nodes that the gang uses */
-	uint32_t used;  /* such nodes */
-};
-
-static struct rooms rooms_of(const struct place_work *work, uint32_t item)
+struct rooms place_rooms_of(const struct place_work *work, uint32_t item)
 {
 	struct rooms rooms = {.spare = 0};
 	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
@@ -232,8 +232,7 @@ static struct rooms rooms_of(const struct place_work *work, uint32_t item)
 	return rooms;
 }
 
-/* Fewest further nodes for so many members; UINT32_MAX: they do not fit. */
-static uint32_t fewest(const struct rooms *rooms, uint32_t members)
+uint32_t rooms_fewest(const struct rooms *rooms, uint32_t members)
 {
 	uint32_t nodes = 0, left = members > rooms->spare ? members - rooms->spare : 0;
 	for (uint32_t room = FROND_GPUS_MAX; room > 0 && left > 0; room--) {
@@ -244,22 +243,30 @@ static uint32_t fewest(const struct rooms *rooms, uint32_t members)
 	return left > 0 ? UINT32_MAX : nodes;
 }
 
-uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t members)
+uint32_t place_nodes_for(struct place_work *work, uint32_t item, uint32_t members)
 {
-	struct rooms rooms = rooms_of(work, item);
-	return fewest(&rooms, members);
+	if (work->segments.on)
+		return segments_nodes_for(work, item, members);
+	struct rooms rooms = place_rooms_of(work, item);
+	return rooms_fewest(&rooms, members);
 }
 
-void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
+void place_nodes_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
 {
-	struct rooms rooms = rooms_of(work, item);
+	if (work->segments.on) {
+		segments_nodes_upto(work, item, most, out);
+		return;
+	}
+	struct rooms rooms = place_rooms_of(work, item);
 	for (uint32_t members = 0; members <= most; members++)
-		out[members] = fewest(&rooms, members);
+		out[members] = rooms_fewest(&rooms, members);
 }
 
-uint32_t place_members_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
+uint32_t place_members_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
 {
-	struct rooms rooms = rooms_of(work, item);
+	if (work->segments.on)
+		return segments_upto(work, item, most, out);
+	struct rooms rooms = place_rooms_of(work, item);
 	uint32_t nodes = 0;
 	out[0] = min_u32(rooms.spare, most);
 	for (uint32_t room = FROND_GPUS_MAX; room > 0; room--)
@@ -275,7 +282,7 @@ static uint32_t node_bound(const struct place_work *work, uint32_t item, const s
 	if (work->scope.one_node)
 		return work->gang.pins > 0 ? 0 : 1;
 	if (place_shares(work))
-		bound = fewest(rooms, members);
+		bound = rooms_fewest(rooms, members);
 	if (cap > 0 && item < work->fabric->leaf_count)
 		bound = min_u32(bound, cap > rooms->used ? cap - rooms->used : 0);
 	return bound;
@@ -288,7 +295,7 @@ static bool affordable(struct rooms rooms, uint32_t bound, uint32_t room, uint32
 		return false;
 	rooms.count[room]--;
 	rooms.spare += room;
-	return fewest(&rooms, members) <= bound - 1;
+	return rooms_fewest(&rooms, members) <= bound - 1;
 }
 
 uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t gpus)
@@ -417,16 +424,8 @@ static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint
 
 /* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). All nodes whose turn it is
  * are filled in one go over the item: a few goes, because few different links and numbers of GPUs are met. */
-void place_fill(struct place_work *work, uint32_t item, uint32_t members)
+static void fill_leaf(struct place_work *work, uint32_t item, struct filling filling)
 {
-	if (fill_by_sums(work, item, members))
-		return;
-	if (item >= work->fabric->leaf_count) {
-		fill_node(work, item_start(work, item), members);
-		return;
-	}
-	struct filling filling = {.rooms = rooms_of(work, item), .members = members};
-	filling.bound = node_bound(work, item, &filling.rooms, members);
 	for (uint64_t turn = 0, next; filling.members > 0; turn = next) {
 		next = UINT64_MAX;
 		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
@@ -437,6 +436,33 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 		}
 		assert(filling.members == 0 || next != UINT64_MAX);
 	}
+}
+
+static void fill_item(struct place_work *work, uint32_t item, uint32_t members)
+{
+	if (fill_by_sums(work, item, members))
+		return;
+	if (item >= work->fabric->leaf_count) {
+		fill_node(work, item_start(work, item), members);
+		return;
+	}
+	struct filling filling = {.rooms = place_rooms_of(work, item), .members = members};
+	filling.bound = node_bound(work, item, &filling.rooms, members);
+	fill_leaf(work, item, filling);
+}
+
+void place_fill_members(struct place_work *work, uint32_t item, uint32_t members, uint32_t bound)
+{
+	fill_leaf(work, item,
+		  (struct filling){.rooms = place_rooms_of(work, item), .members = members, .bound = bound});
+}
+
+void place_fill(struct place_work *work, uint32_t item, uint32_t count)
+{
+	if (work->segments.on && work->segments.nvlink)
+		segments_fill(work, item, count);
+	else
+		fill_item(work, item, item_members(work, item, count));
 }
 
 /* ---- what it costs and brings ------------------------------------------------------------------------------------------ */
@@ -543,11 +569,12 @@ static bool gain_by_sums(struct place_work *work, uint32_t item, uint32_t member
 	return true;
 }
 
-void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain)
+void place_gain(struct place_work *work, uint32_t item, uint32_t count, struct gain *gain)
 {
+	uint32_t members = item_members(work, item, count);
 	if (members == 0 || gain_by_sums(work, item, members, gain))
 		return;
-	place_fill(work, item, members);
+	place_fill(work, item, count);
 	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
 		uint32_t take = work->take[position], slot = work->fabric->order[position];
 		if (take == 0)
@@ -569,15 +596,16 @@ void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct
 	place_empty(work, item);
 }
 
-uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain)
+uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t count, struct gain *gain)
 {
+	uint32_t members = item_members(work, item, count);
 	struct gained *kept = &work->candidates.gains[(item * 7 + members) % GAINS];
 	const struct gain *more = &kept->gain;
 	uint64_t steps = STEPS_GAIN;
 	if (kept->measure != work->scope.measure || kept->item != item || kept->count != members) {
 		*kept = (struct gained){
 			.measure = work->scope.measure, .item = item, .count = members, .gain = GAIN_NONE};
-		place_gain(work, item, members, &kept->gain);
+		place_gain(work, item, count, &kept->gain);
 		if (!alike(work, item))
 			steps += (uint64_t)STEPS_FILL * (item_end(work, item) - item_start(work, item));
 	}

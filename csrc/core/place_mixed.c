@@ -526,6 +526,10 @@ static void sharpen_cost(struct place_work *work, struct trial *best)
 	}
 	if (exact.cost >= found)
 		return;
+	if (work->segments.fit) { /* it knows nothing of segments */
+		work->answer->cut = true;
+		return;
+	}
 	struct trial better = {.found = false};
 	uint32_t seen = work->candidates.seen;
 	take_exact(work, goal, exact.cost, &better);
@@ -575,6 +579,10 @@ static void sharpen_spread(struct place_work *work, struct trial *best)
 		items = min_u32(items, work->answer->need_leaves);
 	least = max_u32(least, (work->gang.total + items - 1) / items);
 	enum pack_answer answer = PACK_IMPOSSIBLE;
+	if (work->segments.fit) { /* the search knows nothing of segments */
+		work->answer->cut = true;
+		return;
+	}
 	for (; per_node < found && per_node <= FROND_GPUS_MAX; per_node++) {
 		answer = spread_holds(work, per_node, UINT32_MAX);
 		if (answer != PACK_IMPOSSIBLE)
@@ -684,4 +692,13 @@ void place_mixed_nearest(struct place_work *work)
 	for (uint32_t at = 0; at < work->fabric->node_count; at++)
 		if (pack_members(work, at, true) > 0)
 			answer->best_room += pack_gpus(work, at, true);
+}
+
+bool segments_fit_span(struct place_work *work)
+{
+	bool parted = work->answer->plan.rule > FROND_RULE_NVLINK_DOMAIN; /* else all of it is in one domain */
+	segments_turn(work, parted ? SEGMENTS_FIT : SEGMENTS_NODES);
+	bool found = place_mixed_span(work);
+	segments_turn(work, SEGMENTS_OFF);
+	return found;
 }

@@ -31,8 +31,8 @@ static enum pack_answer could_exactly(struct place_work *work, uint32_t lo, uint
 		pack_search(work, lo, hi, form, spread > 0 ? PACK_MOST_NODES : PACK_FEWEST_NODES, false, &cost);
 	if (answer == PACK_IMPOSSIBLE && !fit_searchable(work))
 		return PACK_CUT;
-	if (answer != PACK_HOLDS)
-		return answer;
+	if (answer != PACK_HOLDS || work->segments.fit) /* the search knows nothing of segments: it rules out */
+		return answer == PACK_HOLDS ? PACK_CUT : answer;
 	*nodes = (uint32_t)(spread > 0 ? work->gang.total - cost : cost % PACK_RUN_OF_LEAVES);
 	return *nodes >= spread ? PACK_HOLDS : PACK_IMPOSSIBLE;
 }
@@ -255,5 +255,25 @@ bool place_mixed_rule(struct place_work *work)
 	work->answer->cut |= budget->spent;
 	budget->left += kept;
 	budget->spent = budget->left == 0;
+	return found;
+}
+
+/* Segments of several sizes: first fit says where they could be, and the search where not. */
+bool segments_fit_rule(struct place_work *work)
+{
+	struct answer *answer = work->answer, before = *answer;
+	bool shaped = work->scope.shaped;
+	segments_turn(work, SEGMENTS_FIT);
+	work->scope.shaped = false;
+	answer->need_nodes = answer->need_leaves = answer->need_spines = 0;
+	answer->cut = false;
+	bool found = place_mixed_rule(work) && !(answer->plan.flags & FROND_PLAN_SHAPELESS);
+	work->scope.shaped = shaped;
+	segments_turn(work, SEGMENTS_OFF);
+	if (!found) {
+		work->segments.unknown = answer->cut;
+		before.cut |= answer->cut;
+		*answer = before;
+	}
 	return found;
 }

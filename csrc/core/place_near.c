@@ -204,7 +204,7 @@ void place_blockers(struct place_work *work)
 	}
 }
 
-void place_nearest(struct place_work *work)
+static void nearest_by_rule(struct place_work *work)
 {
 	switch (work->answer->plan.rule) {
 	case FROND_RULE_SINGLE_NODE:
@@ -224,4 +224,17 @@ void place_nearest(struct place_work *work)
 		find_gap(work);
 		break;
 	}
+}
+
+/* Under a rule with segments those are counted. */
+void place_nearest(struct place_work *work)
+{
+	uint32_t rule = work->answer->plan.rule;
+	bool segments = work->segments.size > 0 && !work->segments.ragged && rule != FROND_RULE_NONE;
+	if (segments)
+		segments_turn(work, rule > FROND_RULE_NVLINK_DOMAIN ? SEGMENTS_ON : SEGMENTS_NODES);
+	nearest_by_rule(work);
+	work->answer->best_segments = work->segments.on;
+	if (segments)
+		segments_turn(work, SEGMENTS_OFF);
 }

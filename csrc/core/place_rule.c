@@ -15,8 +15,7 @@
 
 #define STEPS_NODE 8u /* of the budget, for one that is looked at */
 
-/* A latency-sensitive gang wants the smallest domain that could hold it, whatever its strategy. */
-static bool counts_nodes(const struct place_work *work)
+bool place_counts_nodes(const struct place_work *work)
 {
 	return work->ask->strategy == STRATEGY_DISTRIBUTED && !work->ask->latency_sensitive;
 }
@@ -24,7 +23,7 @@ static bool counts_nodes(const struct place_work *work)
 /* Is a span with this room enough? `distributed` counts one node per member. */
 static bool enough(const struct place_work *work, uint64_t members, uint64_t nodes)
 {
-	return members >= work->gang.total && (!counts_nodes(work) || nodes >= work->answer->need_nodes);
+	return members >= work->gang.total && (!place_counts_nodes(work) || nodes >= work->answer->need_nodes);
 }
 
 /* The spine whose view this one shares. */
@@ -70,7 +69,7 @@ static bool needs_each_node(const struct place_work *work, uint32_t leaf)
 {
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, left = work->gang.total,
 					all = leaf_nodes(work->fabric, leaf);
-	if (counts_nodes(work))
+	if (place_counts_nodes(work))
 		return work->answer->need_nodes >= all;
 	uint32_t holding, each;
 	if (work->scope.quick && place_cap(work, leaf, &holding, &each) == holding * each)
@@ -89,7 +88,7 @@ static bool needs_each_node(const struct place_work *work, uint32_t leaf)
 static void view_runs(struct place_work *work, uint32_t spine)
 {
 	struct spine_view *view = &work->scratch.view[spine];
-	bool by_nodes = counts_nodes(work);
+	bool by_nodes = place_counts_nodes(work);
 	const uint64_t *caps = work->scratch.sum;
 	const uint32_t *caps_nodes = work->scratch.list;
 	uint32_t start = work->fabric->spine_start[spine];
@@ -199,8 +198,7 @@ static uint32_t domain_cap(const struct place_work *work, uint32_t from)
 	return place_capped(work, rooms, true, &nodes);
 }
 
-/* Could one NVLink domain hold the gang? */
-static bool domain_holds(const struct place_work *work)
+bool place_domain_could(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t next = 0; /* domains are numbered in order: a lower one has been seen */
@@ -224,7 +222,7 @@ bool place_rule(struct place_work *work)
 	if (answer->ever < work->gang.total)
 		return false;
 	answer->need_nodes = sums.node_members >= work->gang.total ? 1 : 2; /* one, or more */
-	if (counts_nodes(work)) {
+	if (place_counts_nodes(work)) {
 		uint64_t nodes = sums.slow_nodes;
 		if (sums.members >= work->gang.total && sums.nodes > nodes)
 			nodes = sums.nodes;
@@ -234,7 +232,7 @@ bool place_rule(struct place_work *work)
 		answer->plan.rule = FROND_RULE_SINGLE_NODE;
 		return true;
 	}
-	if (work->ask->latency_sensitive && domain_holds(work)) {
+	if (work->ask->latency_sensitive && place_domain_could(work)) {
 		answer->need_leaves = 1;
 		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
 		return true;

@@ -28,6 +28,7 @@ static bool used_after(const struct place_work *work, uint32_t position, uint32_
 static int compare_fills(struct place_work *work, uint32_t item, uint32_t first, uint32_t second, bool first_later,
 			 bool second_later, int *ranks)
 {
+	uint32_t tail_item = work->segments.tail_item;
 	uint32_t start = item_start(work, item), end = item_end(work, item);
 	int order = 0;
 	if (!budget_take(&work->budget, (uint64_t)STEPS_FILL * (end - start)))
@@ -36,7 +37,9 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 	for (uint32_t at = start; at < end; at++)
 		work->candidates.fill[at - start] = work->take[at];
 	place_empty(work, item);
+	work->segments.tail_item = work->candidates.best.tail_item;
 	place_fill(work, item, second);
+	work->segments.tail_item = tail_item;
 	for (uint32_t at = start; at < end && order == 0; at++) {
 		uint32_t a = work->candidates.fill[at - start], b = work->take[at];
 		if (a > 0 && b == 0)
@@ -64,13 +67,14 @@ static bool lower(struct place_work *work)
 	const struct pick *pick = work->candidates.picks, *picks_end = pick + work->candidates.best.picks;
 	int ranks = 0;
 	for (frame += same, pick += same;; frame++, pick++) {
-		while (frame < frames_end && frame->count == 0)
+		while (frame < frames_end && item_members(work, frame->at, frame->count) == 0)
 			frame++;
 		if (frame == frames_end || pick == picks_end)
 			return frame == frames_end && (pick < picks_end || ranks < 0);
 		if (frame->at != pick->item)
 			return frame->at < pick->item;
-		if (frame->count == pick->count)
+		bool tail = frame->at == work->segments.tail_item;
+		if (frame->count == pick->count && tail == (pick->item == work->candidates.best.tail_item))
 			continue;
 		int order = compare_fills(work, frame->at, frame->count, pick->count, frame + 1 < frames_end,
 					  pick + 1 < picks_end, &ranks);
@@ -89,16 +93,20 @@ bool place_see(struct place_work *work, const struct gain *gain)
 	if (work->candidates.best.found) {
 		int order = place_compare(work, gain, &work->candidates.best.gain);
 		/* On a tie the first candidate stays: it has more members further to the front. Only members that share
-		 * nodes can have a later candidate with lower nodes. */
-		if (order > 0 || (order == 0 && (work->answer->whole_nodes || !lower(work))))
+		 * nodes can have a later candidate with lower nodes, and segments, whose short one is tried here and there. */
+		bool ordered = work->answer->whole_nodes && !work->segments.on;
+		if (order > 0 || (order == 0 && (ordered || !lower(work))))
 			return true;
 	}
 	uint32_t same = leading(work);
-	work->candidates.best =
-		(struct best){.found = true, .gain = *gain, .picks = same, .per_node = work->scope.per_node};
+	work->candidates.best = (struct best){.found = true,
+					      .tail_item = work->segments.tail_item,
+					      .gain = *gain,
+					      .picks = same,
+					      .per_node = work->scope.per_node};
 	work->candidates.same = work->candidates.depth;
 	for (uint32_t i = same; i < work->candidates.depth; i++)
-		if (work->candidates.frames[i].count > 0)
+		if (item_members(work, work->candidates.frames[i].at, work->candidates.frames[i].count) > 0)
 			work->candidates.picks[work->candidates.best.picks++] =
 				(struct pick){work->candidates.frames[i].at, work->candidates.frames[i].count};
 	return true;
@@ -117,8 +125,10 @@ static bool settle(struct place_work *work)
 {
 	if (work->candidates.stop)
 		work->answer->plan.flags |= FROND_PLAN_BOUNDED;
+	work->segments.tail_item = work->candidates.best.found ? work->candidates.best.tail_item : FROND_NONE;
 	for (uint32_t i = 0; work->candidates.best.found && i < work->candidates.best.picks; i++)
 		place_fill(work, work->candidates.picks[i].item, work->candidates.picks[i].count);
+	work->segments.tail_item = FROND_NONE;
 	return work->candidates.best.found;
 }
 
@@ -187,7 +197,7 @@ static uint32_t fewest_nodes_capped(struct place_work *work, uint32_t lo, uint32
  * the roomiest of all. UINT32_MAX: they do not fit. */
 static uint32_t fewest_nodes(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
 {
-	if (work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0)
+	if (work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0 || work->segments.on)
 		return fewest_nodes_capped(work, lo, hi, members);
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, held = 0;
 	for (uint32_t item = lo; item < hi; item++) {
@@ -388,6 +398,37 @@ static struct run run_of(const struct place_work *work, uint32_t length, bool ex
 	return run;
 }
 
+static void swap_scope(struct place_work *work, uint32_t *lo, uint32_t *hi)
+{
+	uint32_t first = work->scope.lo, end = work->scope.hi;
+	work->scope.lo = *lo;
+	work->scope.hi = *hi;
+	*lo = first;
+	*hi = end;
+}
+
+/* Windows that the short segment's item is in. */
+static bool visit_around_tail(struct place_work *work, void *context)
+{
+	struct run *run = context, all = *run;
+	const struct fabric *fabric = work->fabric;
+	uint32_t lo = work->scope.lo, hi = work->scope.hi, tail = work->segments.tail_item;
+	if (tail != FROND_NONE) {
+		uint32_t spine = item_spine(work, tail);
+		bool pins = run->first_pin <= run->last_pin;
+		run->first_pin = pins ? min_u32(run->first_pin, tail) : tail;
+		run->last_pin = pins ? max_u32(run->last_pin, tail) : tail;
+		lo = max_u32(lo, max_u32(fabric->spine_start[spine], tail - min_u32(tail, run->length - 1)));
+		hi = min_u32(hi, min_u32(fabric->spine_start[spine + 1], tail + run->length));
+	}
+	swap_scope(work, &lo, &hi);
+	visit_spines(work, run);
+	swap_scope(work, &lo, &hi);
+	run->first_pin = all.first_pin;
+	run->last_pin = all.last_pin;
+	return work->candidates.stop || (run->found && run->visit == run_measure && !place_shares(work));
+}
+
 static bool visit(struct place_work *work, struct run *run, bool loose,
 		  void (*with)(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi))
 {
@@ -396,6 +437,8 @@ static bool visit(struct place_work *work, struct run *run, bool loose,
 	work->candidates.near_plan = 0;
 	if (work->scope.quick && run->length == 1 && with == run_walk && !place_shares(work))
 		place_singles(work);
+	else if (work->segments.on)
+		segments_each_tail(work, visit_around_tail, run);
 	else
 		visit_spines(work, run);
 	if (loose)
@@ -418,7 +461,7 @@ static uint32_t fullest_pinned_item(const struct place_work *work)
 {
 	uint32_t most = 1;
 	for (uint32_t item = 0; work->gang.pins > 0 && item < work->items; item++)
-		most = max_u32(most, item_pin(work, item));
+		most = max_u32(most, item_pin(work, item) + (work->segments.on ? segments_owed(work, item) : 0));
 	return most;
 }
 
@@ -430,7 +473,7 @@ static bool spread(struct place_work *work, bool (*holds)(struct place_work *wor
 	work->scope.per_leaf = UINT32_MAX;
 	for (; per_node <= FROND_GPUS_MAX; per_node++) {
 		place_measure(work, per_node, false);
-		if (holds(work, context))
+		if (segments_ready(work) && holds(work, context))
 			break;
 	}
 	if (per_node > FROND_GPUS_MAX)
@@ -634,10 +677,12 @@ static bool next_chain(struct place_work *work, uint32_t shortest, uint32_t long
 
 struct chains { /* for spread() */
 	uint32_t shortest, longest;
+	bool spreads;
+	uint64_t most; /* cost of the best */
 };
 
 /* A longer chain holds more: at each start only the longest is looked at. */
-static bool chains_hold(struct place_work *work, void *context)
+static bool some_chain_holds(struct place_work *work, void *context)
 {
 	const struct chains *chains = context;
 	const struct fabric *fabric = work->fabric;
@@ -665,6 +710,11 @@ static bool chains_hold(struct place_work *work, void *context)
 	return false;
 }
 
+static bool chains_hold(struct place_work *work, void *context)
+{
+	return segments_each_tail(work, some_chain_holds, context);
+}
+
 /* A gang that stays inside a leaf crosses no link, however slow. */
 static void see_slow_items(struct place_work *work)
 {
@@ -689,42 +739,47 @@ static bool chain_alike(const struct place_work *work, const struct chain *chain
 	return true;
 }
 
-/* At most need_spines adjacent spines, every one in use, one run of adjacent leaves in each. */
-static bool span_spines(struct place_work *work)
+static bool walk_chains(struct place_work *work, void *context)
 {
-	uint32_t longest = work->answer->need_spines;
-	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
-	struct chains chains = {.shortest = spreads ? 1 : longest, .longest = longest};
-	forget(work);
-	if (spreads && !spread(work, chains_hold, &chains))
-		return false;
-	uint64_t most = UINT64_MAX;
+	struct chains *chains = context;
 	struct chain chain = no_chain(), untouched = {.first = 1};
 	uint32_t alike = 0;
-	while (!work->candidates.stop && next_chain(work, chains.shortest, longest, &chain)) {
+	while (!work->candidates.stop && next_chain(work, chains->shortest, chains->longest, &chain)) {
 		if (untouched.first <= untouched.last && chain_alike(work, &chain, &untouched)) {
 			work->candidates.stop = work->candidates.seen + alike > FROND_CANDIDATES;
 			work->candidates.seen = min_u32(work->candidates.seen + alike, FROND_CANDIDATES);
 			continue;
 		}
 		uint32_t before = work->candidates.seen;
-		uint64_t cost = most;
+		uint64_t cost = chains->most;
 		if (chain_holds(work, &chain))
-			place_table(work, chain.lo, chain.hi, true, spreads, &most);
+			place_table(work, chain.lo, chain.hi, true, chains->spreads, &chains->most);
 		if (chain_alike(work, &chain, &chain)) {
-			alike = cost == most ? work->candidates.seen - before : work->candidates.seen;
+			alike = cost == chains->most ? work->candidates.seen - before : work->candidates.seen;
 			untouched = chain;
 		}
 	}
-	if (spreads)
+	if (chains->spreads)
 		see_slow_items(work);
+	return work->candidates.stop;
+}
+
+/* At most need_spines adjacent spines, every one in use, one run of adjacent leaves in each. */
+static bool span_spines(struct place_work *work)
+{
+	uint32_t longest = work->answer->need_spines;
+	bool spreads = work->ask->strategy == STRATEGY_DISTRIBUTED;
+	struct chains chains = {
+		.shortest = spreads ? 1 : longest, .longest = longest, .spreads = spreads, .most = UINT64_MAX};
+	forget(work);
+	if (spreads && !spread(work, chains_hold, &chains))
+		return false;
+	segments_each_tail(work, walk_chains, &chains);
 	return settle(work);
 }
 
-bool place_span(struct place_work *work)
+static bool span_of_rule(struct place_work *work)
 {
-	place_measure(work, FROND_GPUS_MAX, false);
-	work->scope.per_leaf = UINT32_MAX;
 	switch (work->answer->plan.rule) {
 	case FROND_RULE_SINGLE_NODE:
 		return span_node(work);
@@ -737,6 +792,21 @@ bool place_span(struct place_work *work)
 	default:
 		return span_spines(work);
 	}
+}
+
+bool place_span(struct place_work *work)
+{
+	bool parted = work->answer->plan.rule > FROND_RULE_NVLINK_DOMAIN; /* else all of it is in one domain */
+	work->scope.per_leaf = UINT32_MAX;
+	if (work->segments.size > 0)
+		segments_turn(work, parted ? SEGMENTS_ON : SEGMENTS_NODES);
+	place_measure(work, FROND_GPUS_MAX, false);
+	bool found = segments_ready(work) && span_of_rule(work);
+	if (found && work->segments.on)
+		segments_hand_out(work);
+	if (work->segments.size > 0)
+		segments_turn(work, SEGMENTS_OFF);
+	return found;
 }
 
 /* ---- without the rule ----------------------------------------------------------------------------------------------------- */

@@ -652,7 +652,7 @@ void place_table(struct place_work *work, uint32_t lo, uint32_t hi, bool chain, 
 			return;
 		}
 	}
-	if (!same_or_better(work, walk.cost, most))
+	if (!same_or_better(work, walk.cost == UINT64_MAX ? UINT64_MAX : walk.cost + segments_base(work), most))
 		return;
 	for (uint32_t i = 0; work->gang.pins > 0 && i < table.count; i++)
 		walk.last_pin = pinned(&table, i) > 0 ? i : walk.last_pin;

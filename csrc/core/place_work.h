@@ -52,6 +52,7 @@ struct pick { /* members for an item */
 /* The best candidate so far. */
 struct best {
 	bool found;
+	uint32_t tail_item; /* of segments.tail_item */
 	struct gain gain;
 	uint32_t picks; /* entries in work->candidates.picks, ascending items */
 	uint32_t per_node;
@@ -81,6 +82,41 @@ struct gang_asked {         /* the members of the gang in hand, counted */
 	uint32_t pins;      /* of them, pinned */
 	uint32_t templates; /* highest pod template + 1 */
 	bool templated;     /* exceptions tell them apart */
+};
+
+struct segment_need { /* segments of members of one size: whole ones, and the short last one */
+	uint32_t size, whole, tail;
+};
+
+/* Blocks of ranks that shall lie in one domain each: place_segment.c. While `on`, what is counted of a gang and of items are
+ * whole segments: gang.missing, place_hold(), place_fill() and the counts of candidates. */
+struct segments {
+	uint32_t size; /* as asked for; 0: none */
+	bool nvlink;   /* domains are NVLink domains; else leaves */
+	bool ragged; /* members, or segments, are of several sizes: place_fit.c, and what it finds need not be the best */
+	bool on, fit;                    /* SEGMENTS_ON, SEGMENTS_FIT */
+	bool unknown;                    /* whether any part of the fabric could hold them */
+	bool handed;                     /* their ranks have been handed out */
+	bool by_rank;                    /* ranks say which members are in a segment; else their order does */
+	bool apart;                      /* the pinned members of a segment are in several domains, or none */
+	struct segment_need ever, today; /* of the gang by capacity; those that nobody of is pinned */
+	uint32_t owed_count;             /* domains that have to take missing members of segments some of whom stay */
+	uint32_t tail_item;              /* today's short one is here; FROND_NONE: not yet, or there is none */
+	/* as they are without segments */
+	uint32_t missing;
+	bool counted, alike;
+};
+
+struct segment_walk { /* over the members with GPUs */
+	uint32_t next, without, seen;
+	uint32_t segment; /* of the last one */
+};
+
+enum segments_turn { /* what they count for: nothing; the nodes that take any; all, by counting or by first fit */
+		     SEGMENTS_OFF,
+		     SEGMENTS_NODES,
+		     SEGMENTS_ON,
+		     SEGMENTS_FIT,
 };
 
 #define PACK_BOUNDS 8u
@@ -120,6 +156,7 @@ struct scope { /* which nodes are in question, and how they and leaves are measu
 	uint32_t lo, hi;       /* items that may be used now: all, or the preferred domain */
 	uint32_t from, end;    /* positions that may be used now */
 	uint32_t measure;      /* number of the present measure */
+	bool leafed, linked;   /* only nodes that have a leaf, an NVLink domain */
 };
 
 struct candidates { /* of steps 4 to 7 of spec 3.4 */
@@ -159,6 +196,7 @@ struct place_work {
 	struct answer *answer;
 
 	struct gang_asked gang;
+	struct segments segments;
 	struct pack pack;
 	struct scope scope;
 	struct candidates candidates;
@@ -229,6 +267,8 @@ void place_measure(struct place_work *work, uint32_t per_node, bool one_node);
 uint32_t place_node_cap(const struct place_work *work, uint32_t position);
 uint32_t place_node_now(const struct place_work *work, uint32_t position);
 /* Members that an item takes today under the present measure; caps per leaf count. */
+uint32_t place_hold_members(struct place_work *work, uint32_t item);
+/* The same, or the whole segments. */
 uint32_t place_hold(struct place_work *work, uint32_t item);
 /* What place_cap() says below, by a look at every node. */
 uint32_t place_cap_by_nodes(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members);
@@ -237,17 +277,17 @@ uint32_t place_cap_by_nodes(const struct place_work *work, uint32_t item, uint32
 uint32_t place_capped(const struct place_work *work, const uint32_t rooms[FROND_GPUS_MAX + 1], bool leaf,
 		      uint32_t *nodes);
 /* Fewest nodes of an item, beyond those with pinned members, that hold `members`; for 0 … most of them at once. */
-uint32_t place_nodes_for(const struct place_work *work, uint32_t item, uint32_t members);
-void place_nodes_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
+uint32_t place_nodes_for(struct place_work *work, uint32_t item, uint32_t members);
+void place_nodes_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
 /* The other way round: members, not over `most`, on 0, 1, … further nodes. How many numbers of nodes make a difference. */
-uint32_t place_members_upto(const struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
+uint32_t place_members_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
 /* Puts members on the nodes of an item: take[]. */
-void place_fill(struct place_work *work, uint32_t item, uint32_t members);
+void place_fill(struct place_work *work, uint32_t item, uint32_t count);
 void place_empty(struct place_work *work, uint32_t item);
 /* Adds to *gain what `members` in this item cost and bring. */
-void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
+void place_gain(struct place_work *work, uint32_t item, uint32_t count, struct gain *gain);
 /* The same, from what was kept if it was asked for before; steps of the budget that it takes. */
-uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
+uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t count, struct gain *gain);
 /* Below zero: a is better. Step 3; step 4; steps 4 to 6. */
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
 int place_compare_links(const struct gain *a, const struct gain *b);
@@ -265,9 +305,61 @@ void place_link(const struct place_work *work, uint32_t slot, uint32_t set, uint
 void place_leaf_gain(struct place_work *work, uint32_t item, uint32_t members, uint32_t gpus, struct gain *gain);
 void place_node_gain(const struct node *node, uint32_t gpus, struct gain *gain);
 
+/* Of nodes of an item that nobody of the gang uses yet, how many could take so many members; under the present scope. */
+struct rooms {
+	uint32_t count[FROND_GPUS_MAX + 1];
+	uint32_t spare; /* room on nodes that the gang uses */
+	uint32_t used;  /* such nodes */
+};
+/* Fewest further nodes for so many members; UINT32_MAX: they do not fit. */
+uint32_t rooms_fewest(const struct rooms *rooms, uint32_t members);
+struct rooms place_rooms_of(const struct place_work *work, uint32_t item);
+/* Puts members on the nodes of an item that are in scope, opening so many at most. */
+void place_fill_members(struct place_work *work, uint32_t item, uint32_t members, uint32_t bound);
+
 /* ---- place_rule.c: spec 3.3 from capacity alone. False: never fits. -------------------------------------------------- */
 
 bool place_rule(struct place_work *work);
+/* A latency-sensitive gang wants the smallest domain that could hold it, whatever its strategy. */
+bool place_counts_nodes(const struct place_work *work);
+/* Could one NVLink domain hold the gang? */
+bool place_domain_could(const struct place_work *work);
+
+/* ---- place_segment.c: blocks of ranks that shall lie in one domain each ------------------------------------------------- */
+
+/* Reads what the ask says of them; pins are marked, and nothing is on. */
+void segments_begin(struct place_work *work);
+void segments_turn(struct place_work *work, enum segments_turn turn);
+/* The next member with GPUs, and its segment; FROND_NONE: there is none. */
+uint32_t segments_next(const struct place_work *work, struct segment_walk *walk);
+/* Of the level; FROND_NONE: the node is in none. */
+uint32_t segments_domain(const struct place_work *work, uint32_t position);
+/* The rule with segments, where the one without has been found; false: capacity suffices for none. */
+bool segments_rule(struct place_work *work);
+/* Every segment that has a pinned member lies in one domain, and there is room in it for the rest. */
+bool segments_ready(struct place_work *work);
+/* While they are on: what an item holds and most of it under scope.per_leaf; members that so many segments of it are, with
+ * the short one and those owed; may the short one be there? */
+uint32_t segments_hold(struct place_work *work, uint32_t item);
+uint32_t segments_most(struct place_work *work, uint32_t item);
+uint32_t segments_members(const struct place_work *work, uint32_t item, uint32_t segments);
+bool segments_tail_fits(struct place_work *work, uint32_t item);
+uint32_t segments_nodes_for(struct place_work *work, uint32_t item, uint32_t segments);
+/* Of place_nodes_upto(), and place_members_upto() beyond what the item needs anyway. */
+void segments_nodes_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
+uint32_t segments_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out);
+/* Nodes that items need anyway, for what they owe and the short one. */
+uint32_t segments_base(struct place_work *work);
+void segments_fill(struct place_work *work, uint32_t item, uint32_t segments);
+/* The same for members, or segments, of several sizes. */
+bool segments_fit_rule(struct place_work *work);
+bool segments_fit_span(struct place_work *work);
+/* Ranks of equal members on the nodes that the best candidate takes. */
+void segments_hand_out(struct place_work *work);
+/* Members that an item owes to segments of pinned ones. */
+uint32_t segments_owed(const struct place_work *work, uint32_t item);
+/* Tries every item for today's short one, while segments are on; true: one try said so. Without a short one: one try. */
+bool segments_each_tail(struct place_work *work, bool (*try)(struct place_work *work, void *context), void *context);
 
 /* ---- place_span.c: today's nodes under the rule, or without it; the candidates go to place_see(). -------------------- */
 
@@ -441,14 +533,24 @@ static inline bool place_hopeless(const struct place_work *work, uint32_t spine)
 	return members < work->gang.missing;
 }
 
+/* Pinned members; the short segment that has its place counts as one more. */
 static inline uint32_t item_pin(const struct place_work *work, uint32_t item)
 {
-	return item < work->fabric->leaf_count ? work->leaf_pin[item] : work->pin[item_start(work, item)];
+	return (item < work->fabric->leaf_count ? work->leaf_pin[item] : work->pin[item_start(work, item)]) +
+	       (item == work->segments.tail_item);
+}
+
+/* Members that a count of a candidate stands for. */
+static inline uint32_t item_members(const struct place_work *work, uint32_t item, uint32_t count)
+{
+	return work->segments.on ? segments_members(work, item, count) : count;
 }
 
 /* Members that the item takes, no more than per_leaf with the pinned ones. */
 static inline uint32_t item_most(struct place_work *work, uint32_t item)
 {
+	if (work->segments.on)
+		return segments_most(work, item);
 	uint32_t pinned = item_pin(work, item);
 	return min_u32(place_hold(work, item), work->scope.per_leaf > pinned ? work->scope.per_leaf - pinned : 0);
 }
@@ -465,9 +567,18 @@ static inline bool place_shares(const struct place_work *work)
 	return work->ask->strategy == STRATEGY_CONSOLIDATED && !work->answer->whole_nodes && !work->scope.one_node;
 }
 
+/* A node without a leaf or NVLink domain takes no segment of that level. */
+static inline bool place_admits(const struct place_work *work, uint32_t position)
+{
+	return !(work->scope.leafed && work->fabric->leaf_of[position] == FROND_NONE) &&
+	       !(work->scope.linked && work->fabric->domain_of[position] == FROND_NONE);
+}
+
 static inline bool place_in_domain(const struct place_work *work, uint32_t position)
 {
 	uint32_t domain = work->fabric->domain_of[position];
+	if (!place_admits(work, position))
+		return false;
 	return (work->scope.domain == FROND_NONE || work->scope.domain == domain) &&
 	       (work->scope.preferred == FROND_NONE || work->scope.preferred == domain);
 }

@@ -73,6 +73,7 @@ void roster_ask(const struct roster *roster, const struct terms *terms, const st
 			    .mode = terms->mode,
 			    .latency_sensitive = terms->latency_sensitive,
 			    .bandwidth_gbps = terms->bandwidth_gbps,
+			    .segments = terms->segments,
 			    .max_nodes_per_leaf = defaults->max_nodes_per_leaf,
 			    .max_gpus_per_leaf = defaults->max_gpus_per_leaf,
 			    .only_slot = FROND_NONE,

@@ -41,11 +41,51 @@ static void say_need(const struct answer *answer, struct out *out)
 		out_printf(out, "%" PRIu32 " members with %" PRIu64 " GPUs", answer->members, answer->gpus);
 }
 
+static const char *segment_level(const struct answer *answer)
+{
+	return answer->segment_nvlink ? "NVLink domains" : "leaves";
+}
+
+/* "4 segments of 16 nodes and one of 2 in NVLink domains" */
+static void say_segments(const struct answer *answer, struct out *out)
+{
+	uint32_t size = answer->segment_size, whole = answer->members / size, rest = answer->members % size;
+	if (whole == 0) {
+		whole = 1;
+		size = rest;
+		rest = 0;
+	}
+	out_printf(out, "%" PRIu32 " segment%s of %" PRIu32, whole, plural(whole), size);
+	if (answer->whole_nodes)
+		out_printf(out, " node%s", plural(size));
+	else if (answer->gpus_each != 0)
+		out_printf(out, " member%s of %" PRIu32 " GPU%s", plural(size), answer->gpus_each,
+			   plural(answer->gpus_each));
+	else
+		out_printf(out, " members");
+	if (rest > 0)
+		out_printf(out, " and one of %" PRIu32, rest);
+	out_printf(out, " in %s of", segment_level(answer));
+}
+
+/* What has to be in the part of the fabric that the rule names. */
+static void say_parted(const struct answer *answer, struct out *out)
+{
+	if (answer->segment_size > 0 && answer->members > 1) {
+		say_segments(answer, out);
+		return;
+	}
+	say_need(answer, out);
+	out_printf(out, " in");
+}
+
 /* What the best place has: "7 free", "room for 10", "36 free GPUs". */
 static void say_room(const struct answer *answer, struct out *out)
 {
 	if (answer->best == BEST_NODE || answer->gpus_each == 0)
 		out_printf(out, "%" PRIu64 " free GPU%s", answer->best_room, plural(answer->best_room));
+	else if (answer->best_segments)
+		out_printf(out, "room for %" PRIu64 " whole segment%s", answer->best_room, plural(answer->best_room));
 	else if (answer->whole_nodes)
 		out_printf(out, "%" PRIu64 " free", answer->best_room);
 	else
@@ -102,7 +142,8 @@ static void say_best(const struct frond_engine *engine, const struct answer *ans
 		return;
 	}
 	say_room(answer, out);
-	if (answer->best_gap != FROND_NONE && answer->best_room >= answer->missing) {
+	if (answer->best_gap != FROND_NONE &&
+	    answer->best_room * (answer->best_segments ? answer->segment_size : 1) >= answer->missing) {
 		/* Enough in all, but not without a break. */
 		const uint32_t *names = answer->best == BEST_SPINES ? engine->tree.spine_name : engine->tree.leaf_name;
 		struct name_text gap = engine_name(engine, names[answer->best_gap]);
@@ -123,20 +164,20 @@ static void say_waits(const struct frond_engine *engine, const struct answer *an
 		out_printf(out, " in one NVLink domain");
 		break;
 	case FROND_RULE_SAME_LEAF:
-		say_need(answer, out);
-		out_printf(out, " in one leaf");
+		say_parted(answer, out);
+		out_printf(out, " one leaf");
 		break;
 	case FROND_RULE_COMPLETE_LEAF:
-		say_need(answer, out);
-		out_printf(out, " in one complete leaf");
+		say_parted(answer, out);
+		out_printf(out, " one complete leaf");
 		break;
 	case FROND_RULE_ADJACENT_LEAVES:
-		say_need(answer, out);
-		out_printf(out, " in %" PRIu32 " adjacent leaves", answer->need_leaves);
+		say_parted(answer, out);
+		out_printf(out, " %" PRIu32 " adjacent leaves", answer->need_leaves);
 		break;
 	case FROND_RULE_ADJACENT_SPINES:
-		say_need(answer, out);
-		out_printf(out, " in %" PRIu32 " adjacent spines", answer->need_spines);
+		say_parted(answer, out);
+		out_printf(out, " %" PRIu32 " adjacent spines", answer->need_spines);
 		break;
 	default:
 		say_need(answer, out);
@@ -175,7 +216,10 @@ static void say_placed(const struct answer *answer, struct out *out)
 		out_printf(out, "; rule %s relaxed", rule_text(plan->rule));
 	else if (plan->rule != FROND_RULE_NONE)
 		out_printf(out, "; rule %s met", rule_text(plan->rule));
-	if (plan->flags & FROND_PLAN_SHAPELESS)
+	if (plan->flags & FROND_PLAN_SEGMENTLESS)
+		out_printf(out, "; the fabric could never hold its segments of %" PRIu32 " in %s", answer->segment_size,
+			   segment_level(answer));
+	else if (plan->flags & FROND_PLAN_SHAPELESS)
 		out_printf(out, "; the fabric could never meet it");
 	if (plan->flags & FROND_PLAN_NO_TOPOLOGY)
 		out_printf(out, "; the cluster has no topology");
@@ -199,6 +243,11 @@ void explain(const struct frond_engine *engine, const struct answer *answer, str
 		break;
 	case FROND_REFUSED: /* the core refuses for one reason only; the others are found while reading the request */
 		out_printf(out, "latency-sensitive asks for one leaf at most, but ");
+		if (answer->plan.flags & FROND_PLAN_SEGMENTLESS) {
+			out_printf(out, "its segments of %" PRIu32 " never fit %s", answer->segment_size,
+				   segment_level(answer));
+			break;
+		}
 		say_need(answer, out);
 		out_printf(out, " never fit in one leaf");
 		break;

@@ -242,6 +242,7 @@ int32_t terms_read(const struct frond_engine *engine, const struct frond_request
 			      .recovery = (uint8_t)wish->recovery,
 			      .latency_sensitive = wish->latency_sensitive,
 			      .bandwidth_gbps = wish->bandwidth_gbps,
+			      .segments = wish->segments,
 			      .domain = tree_hash(wish->preferred_domain),
 			      .gpu = ask.gpu};
 	return FROND_OK;
@@ -308,6 +309,7 @@ int32_t request_read(const struct frond_engine *engine, const struct frond_reque
 				.mode = wish->mode,
 				.latency_sensitive = wish->latency_sensitive,
 				.bandwidth_gbps = wish->bandwidth_gbps,
+				.segments = wish->segments,
 				.max_nodes_per_leaf = engine->tuning.max_nodes_per_leaf,
 				.max_gpus_per_leaf = engine->tuning.max_gpus_per_leaf,
 				.only_slot = request->only_slot,

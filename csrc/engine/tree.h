@@ -127,7 +127,7 @@ bool tree_find(const struct tree *tree, const struct fabric *fabric, const char 
 	       uint32_t *domain);
 
 /* The same by what the name hashes to; 0 is the hash of "", and no domain's. */
-#define TREE_HASH_BITS 44u
+#define TREE_HASH_BITS 27u
 uint64_t tree_hash(const char *name);
 bool tree_find_hash(const struct tree *tree, const struct fabric *fabric, uint64_t hash, uint32_t *first, uint32_t *end,
 		    uint32_t *domain);

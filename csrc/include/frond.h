@@ -236,6 +236,7 @@ enum frond_plan_flag {
 	FROND_PLAN_NO_TOPOLOGY = 8,    /* the cluster has no leaves: treated as Ignore */
 	FROND_PLAN_BOUNDED = 16,       /* a bound cut the search: a better answer may exist */
 	FROND_PLAN_UNKNOWN_GPU = 32,   /* preferIds lists an id that is no GPU of this cluster */
+	FROND_PLAN_SEGMENTLESS = 128,  /* SHAPELESS because of segments alone */
 };
 
 struct frond_plan {

@@ -10,6 +10,7 @@
 
 #define PREFIX             "topology.scheduler/"
 #define GPU_COUNT_MAX      (UINT64_C(1) << 31)
+#define SEGMENT_MAX        UINT64_C(2147483647)
 #define BANDWIDTH_GBPS_MAX UINT64_C(1000000) /* 1000Tb, beyond any link */
 #define BANDWIDTH_DECIMALS 6u
 #define MICRO              UINT64_C(1000000) /* 10 to the power of BANDWIDTH_DECIMALS */
@@ -24,7 +25,7 @@ struct value {
 typedef int32_t value_reader(const struct value *value, struct wish *wish);
 
 static value_reader gpu_count_read, domain_read, bandwidth_read, latency_read, strategy_read, mode_read, wait_read,
-	recovery_read, pass_over;
+	recovery_read, segment_size_read, segment_level_read, expected_read, pass_over;
 
 static const struct {
 	const char *key;
@@ -38,6 +39,9 @@ static const struct {
 	{"topology-mode", mode_read},
 	{"topology-wait", wait_read},
 	{"recovery", recovery_read},
+	{"segment-size", segment_size_read},
+	{"segment-level", segment_level_read},
+	{"expected-duration", expected_read},
 	{"rank", pass_over},   /* written by Frond itself (spec 3.6) */
 	{"domain", pass_over}, /* likewise */
 };
@@ -51,8 +55,11 @@ static bool digits_read(const char *text, uint32_t len, uint32_t *at, uint64_t m
 int32_t wish_read(const struct frond_pair *pairs, uint32_t count, const char *in, uint32_t in_len,
 		  const struct args *args, struct wish *out, struct complaint *complaint)
 {
-	struct wish wish = {
-		.strategy = args->strategy, .mode = args->mode, .wait_ms = args->wait_ms, .recovery = args->recovery};
+	struct wish wish = {.strategy = args->strategy,
+			    .mode = args->mode,
+			    .wait_ms = args->wait_ms,
+			    .recovery = args->recovery,
+			    .expected_ms = WAIT_FOREVER};
 	const uint32_t prefix = (uint32_t)strlen(PREFIX);
 	uint32_t seen = 0; /* bit per entry of keys */
 	for (uint32_t i = 0; i < count; i++) {
@@ -66,6 +73,10 @@ int32_t wish_read(const struct frond_pair *pairs, uint32_t count, const char *in
 		if (code != FROND_OK)
 			return code;
 	}
+	if (wish.segments.level != SEGMENT_DEFAULT && wish.segments.size == 0)
+		return complain(complaint, 0,
+				PREFIX "segment-level: is given without a segment-size; write for example " PREFIX
+				       "segment-size: \"16\"");
 	if (wish.latency_sensitive) { /* spec 3.1: Required without end, whatever else is written */
 		wish.mode = MODE_REQUIRED;
 		wish.wait_ms = WAIT_FOREVER;
@@ -84,7 +95,8 @@ static int32_t pair_read(const char *key, uint32_t key_len, const struct value *
 		return complain(given->complaint, 0,
 				PREFIX
 				"%s: is not a known key; known are gpu-count, preferred-domain, network-bandwidth, "
-				"latency-sensitive, placement-strategy, topology-mode, topology-wait, recovery",
+				"latency-sensitive, placement-strategy, topology-mode, topology-wait, recovery, "
+				"segment-size, segment-level, expected-duration",
 				shown(key, key_len).text);
 	if ((*seen & 1u << i) != 0)
 		return complain(given->complaint, 0, PREFIX "%s: is written twice", keys[i].key);
@@ -205,6 +217,37 @@ static int32_t recovery_read(const struct value *value, struct wish *wish)
 	if (found == FROND_NONE)
 		return refuse(value, "a recovery policy; write \"Replace\", \"MoveGang\" or \"Wait\"");
 	wish->recovery = (enum recovery)found;
+	return FROND_OK;
+}
+
+/* A gang has FROND_MEMBERS_MAX members at most: a larger segment is the whole gang, as one of that size is. */
+static int32_t segment_size_read(const struct value *value, struct wish *wish)
+{
+	uint32_t at = 0;
+	uint64_t number;
+	if (!digits_read(value->text, value->len, &at, SEGMENT_MAX, &number) || at != value->len || number == 0)
+		return refuse(value, "a number of ranks from 1 to 2147483647; write for example \"16\"");
+	wish->segments.size = (uint16_t)(number < FROND_MEMBERS_MAX ? number : FROND_MEMBERS_MAX);
+	return FROND_OK;
+}
+
+static int32_t segment_level_read(const struct value *value, struct wish *wish)
+{
+	static const struct choice words = {2, {"nvlink", "leaf"}};
+	uint32_t found = choice_find(&words, value->text, value->len);
+	if (found == FROND_NONE)
+		return refuse(value, "a level; write \"nvlink\" or \"leaf\"");
+	wish->segments.level = found == 0 ? SEGMENT_NVLINK : SEGMENT_LEAF;
+	return FROND_OK;
+}
+
+static int32_t expected_read(const struct value *value, struct wish *wish)
+{
+	const char *what = duration_read(value->text, value->len, &wish->expected_ms);
+	if (what != NULL)
+		return refuse(value, what);
+	if (wish->expected_ms == WAIT_FOREVER || wish->expected_ms == 0)
+		return refuse(value, "how long a member runs; write for example \"2h\" or \"1h30m\"");
 	return FROND_OK;
 }
 

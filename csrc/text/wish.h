@@ -19,6 +19,8 @@ struct wish {
 	enum mode mode;
 	int64_t wait_ms;
 	enum recovery recovery;
+	struct segmenting segments;
+	int64_t expected_ms; /* that a member runs; WAIT_FOREVER: not given */
 };
 
 /* Defaults come from args. pairs are spans of in[0..in_len); spans outside it are refused. A key twice is refused. */
