@@ -11,14 +11,9 @@
  * Inside a leaf with several NVLink domains the largest get most, the last one as tight as possible; where nodes are counted
  * (consolidated, caps) a table over the domains says how few will do.
  */
-#include "core/place_work.h"
+#include "core/place_segment.h"
 
-#define PARTS      512u  /* NVLink domains of a leaf that are looked at */
-#define ROW        2048u /* segments in one, where nodes are counted */
-#define STEPS_PART 16u   /* of the budget, for a domain that is looked at, and for a node of it */
-#define NO_NODES   UINT16_MAX
-#define NO_TAIL    0u
-#define SHORT      UINT32_MAX /* of a leaf: it lacks room for what it owes */
+#define SHORT UINT32_MAX /* of a leaf: it lacks room for what it owes */
 
 /* ---- who belongs to which ---------------------------------------------------------------------------------------------- */
 
@@ -179,13 +174,6 @@ void segments_turn(struct place_work *work, enum segments_turn turn)
 
 /* ---- the domains of a leaf --------------------------------------------------------------------------------------------- */
 
-struct parts {
-	uint32_t count, first; /* domains first … first + count - 1 */
-	uint32_t room[PARTS];  /* members, beyond those owed */
-	uint32_t nodes[PARTS]; /* with room */
-	bool lacking;          /* one owes more than it has room for */
-};
-
 static const struct segment_need *need_of(const struct place_work *work, bool today)
 {
 	return today ? &work->segments.today : &work->segments.ever;
@@ -200,7 +188,7 @@ static uint32_t owed_by(const struct place_work *work, uint32_t domain)
 	return 0;
 }
 
-static struct parts parts_of(struct place_work *work, uint32_t leaf, bool today)
+struct parts parts_of(struct place_work *work, uint32_t leaf, bool today)
 {
 	const struct fabric *fabric = work->fabric;
 	struct parts parts = {.first = FROND_NONE};
@@ -246,12 +234,6 @@ static struct rooms rooms_of_part(struct place_work *work, uint32_t leaf, uint32
 	}
 	return rooms;
 }
-
-/* Fewest nodes for 0, 1, … whole segments in the first domains of a leaf; [1]: and the short one. */
-struct fewest {
-	uint16_t nodes[2][ROW];
-	uint32_t most; /* segments */
-};
 
 static uint16_t add_nodes(uint16_t a, uint32_t b)
 {
@@ -310,9 +292,8 @@ static void fewest_add(struct place_work *work, struct fewest *fewest, const str
 	fewest->most = most;
 }
 
-/* Over the first `count` domains. */
-static void fewest_in(struct place_work *work, uint32_t leaf, const struct parts *parts, uint32_t count, bool today,
-		      struct fewest *fewest)
+void fewest_in(struct place_work *work, uint32_t leaf, const struct parts *parts, uint32_t count, bool today,
+	       struct fewest *fewest)
 {
 	const struct segment_need *need = need_of(work, today);
 	fewest->most = 0;
@@ -327,13 +308,7 @@ static void fewest_in(struct place_work *work, uint32_t leaf, const struct parts
 
 /* ---- what a leaf holds ----------------------------------------------------------------------------------------------------- */
 
-struct holding {
-	uint32_t whole;     /* segments */
-	uint32_t with_tail; /* beside the short one, + 1; NO_TAIL: that does not fit at all */
-};
-
-/* No more than so many members in all. */
-static struct holding holding_under(struct holding holding, const struct segment_need *need, uint32_t members)
+struct holding holding_under(struct holding holding, const struct segment_need *need, uint32_t members)
 {
 	holding.whole = min_u32(holding.whole, members / need->size);
 	if (members < need->tail)
@@ -343,28 +318,26 @@ static struct holding holding_under(struct holding holding, const struct segment
 	return holding;
 }
 
-/* One domain with room for so many members. */
-static struct holding holding_of_members(uint32_t members, const struct segment_need *need)
+struct holding holding_of_members(uint32_t members, const struct segment_need *need)
 {
 	struct holding all = {.whole = UINT32_MAX, .with_tail = need->tail > 0 ? UINT32_MAX : NO_TAIL};
 	return holding_under(all, need, members);
 }
 
-/* By counting: the short one uses what is left of a domain, or the place of a whole one. */
-static struct holding holding_of_parts(const struct parts *parts, const struct segment_need *need)
+struct holding holding_of_parts(const uint32_t *room, uint32_t count, const struct segment_need *need)
 {
 	struct holding holding = {.whole = 0, .with_tail = NO_TAIL};
 	bool spare = false;
-	for (uint32_t part = 0; part < parts->count; part++) {
-		holding.whole += parts->room[part] / need->size;
-		spare |= parts->room[part] % need->size >= need->tail;
+	for (uint32_t part = 0; part < count; part++) {
+		holding.whole += room[part] / need->size;
+		spare |= room[part] % need->size >= need->tail;
 	}
 	if (need->tail > 0)
 		holding.with_tail = holding.whole + spare;
 	return holding;
 }
 
-static struct holding holding_by_nodes(const struct fewest *fewest, uint32_t nodes)
+struct holding holding_by_nodes(const struct fewest *fewest, uint32_t nodes)
 {
 	struct holding holding = {.whole = 0, .with_tail = NO_TAIL};
 	for (uint32_t w = 0; w <= fewest->most; w++) {
@@ -410,7 +383,7 @@ static uint32_t hold_of(struct place_work *work, uint32_t leaf)
 		struct parts parts = parts_of(work, leaf, true);
 		if (parts.lacking)
 			return SHORT;
-		holding = holding_of_parts(&parts, need);
+		holding = holding_of_parts(parts.room, parts.count, need);
 		if (ask->max_nodes_per_leaf > 0) {
 			struct fewest fewest;
 			struct rooms rooms = place_rooms_of(work, leaf);
@@ -799,277 +772,4 @@ void segments_hand_out(struct place_work *work)
 		work->taken[hand.at]++;
 		work->member_pos[i] = hand.at;
 	}
-}
-
-/* ---- the rule ----------------------------------------------------------------------------------------------------------------- */
-
-struct could { /* what a leaf could hold by capacity; in the scratch, by leaf */
-	uint16_t whole, with_tail, nodes, crossed;
-};
-_Static_assert(sizeof(struct could) == sizeof(uint64_t), "one for each leaf, where sums are");
-
-static struct could *coulds(const struct place_work *work)
-{
-	return (struct could *)(void *)work->scratch.sum;
-}
-
-static struct could could_of(struct place_work *work, uint32_t leaf)
-{
-	const struct ask *ask = work->ask;
-	const struct segment_need *need = &work->segments.ever;
-	struct holding holding;
-	uint32_t nodes = 0, each;
-	if (!work->segments.nvlink) {
-		if (work->fabric->leaf_kind[leaf] == FROND_NONE)
-			budget_charge(&work->budget, (uint64_t)STEPS_PART * leaf_nodes(work->fabric, leaf));
-		holding = holding_of_members(place_cap(work, leaf, &nodes, &each), need);
-		nodes = min_u32(nodes, holding.whole * need->size);
-	} else {
-		struct parts parts = parts_of(work, leaf, false);
-		holding = holding_of_parts(&parts, need);
-		for (uint32_t part = 0; part < parts.count; part++)
-			nodes += min_u32(parts.nodes[part], parts.room[part] / need->size * need->size);
-		if (ask->max_nodes_per_leaf > 0) {
-			struct fewest fewest;
-			fewest_in(work, leaf, &parts, parts.count, false, &fewest);
-			holding = holding_by_nodes(&fewest, ask->max_nodes_per_leaf);
-			nodes = min_u32(nodes, ask->max_nodes_per_leaf);
-		}
-		if (ask->max_gpus_per_leaf > 0) {
-			uint32_t members = ask->max_gpus_per_leaf / work->gang.size;
-			holding = holding_under(holding, need, members);
-			nodes = min_u32(nodes, members);
-		}
-	}
-	return (struct could){.whole = (uint16_t)min_u32(holding.whole, INT16_MAX),
-			      .with_tail = (uint16_t)min_u32(holding.with_tail, INT16_MAX),
-			      .nodes = (uint16_t)min_u32(nodes, UINT16_MAX),
-			      .crossed = !item_slow(work, leaf)};
-}
-
-struct tally { /* of leaves, all of which are to be used */
-	uint64_t whole, nodes;
-	uint32_t leaves, only_tail; /* of them, those that could take the short one alone */
-	bool spare;                 /* in one of them the short one takes no other's place */
-};
-
-static bool tally_add(struct tally *tally, const struct could *could)
-{
-	if (could->whole == 0 && could->with_tail == NO_TAIL)
-		return false;
-	tally->whole += could->whole;
-	tally->nodes += could->nodes;
-	tally->leaves++;
-	tally->only_tail += could->whole == 0;
-	tally->spare |= could->with_tail == could->whole + 1u;
-	return tally->only_tail <= 1;
-}
-
-/* Whole segments that the leaves take beside the short one, if it is here. */
-static uint64_t tally_whole(const struct tally *tally, bool tail)
-{
-	if (!tail)
-		return tally->only_tail > 0 ? 0 : tally->whole;
-	return tally->spare || tally->only_tail > 0 ? tally->whole : tally->whole - 1;
-}
-
-static bool tally_enough(const struct place_work *work, const struct tally *tally)
-{
-	const struct segment_need *need = &work->segments.ever;
-	return tally_whole(tally, need->tail > 0) >= need->whole && tally->leaves <= need->whole + (need->tail > 0) &&
-	       (tally->only_tail == 0 || need->tail > 0) &&
-	       (!place_counts_nodes(work) || tally->nodes >= work->answer->need_nodes);
-}
-
-/* Each node of the leaf is needed. */
-static bool needs_each_node(struct place_work *work, uint32_t leaf)
-{
-	const struct segment_need *need = &work->segments.ever;
-	uint32_t all = leaf_nodes(work->fabric, leaf), nodes;
-	if (place_counts_nodes(work))
-		return work->answer->need_nodes >= all;
-	if (work->segments.nvlink) {
-		struct fewest fewest;
-		struct parts parts = parts_of(work, leaf, false);
-		fewest_in(work, leaf, &parts, parts.count, false, &fewest);
-		nodes = need->whole <= fewest.most ? fewest.nodes[need->tail > 0][need->whole] : NO_NODES;
-	} else {
-		struct rooms rooms = {.spare = 0};
-		for (uint32_t at = item_start(work, leaf); at < item_end(work, leaf); at++)
-			rooms.count[place_node_cap(work, at)]++;
-		nodes = rooms_fewest(&rooms, work->gang.total);
-	}
-	return nodes >= all;
-}
-
-/* The shortest run of leaves that could hold the gang; 0: none. */
-static uint32_t shortest_run(struct place_work *work, bool *spare)
-{
-	const struct fabric *fabric = work->fabric;
-	uint32_t best = 0;
-	for (uint32_t first = 0; first < fabric->leaf_count; first++) {
-		struct tally tally = {.whole = 0};
-		uint32_t end = fabric->spine_start[fabric->leaf_spine[first] + 1];
-		for (uint32_t leaf = first; leaf < end && (best == 0 || leaf - first < best); leaf++) {
-			const struct could *could = &coulds(work)[leaf];
-			budget_charge(&work->budget, 2);
-			if ((leaf > first && (!could->crossed || !coulds(work)[first].crossed)) ||
-			    !tally_add(&tally, could))
-				break;
-			if (!tally_enough(work, &tally))
-				continue;
-			best = leaf - first + 1;
-			if (best == 1)
-				*spare = *spare || !needs_each_node(work, leaf);
-			break;
-		}
-	}
-	return best;
-}
-
-/* The best run of a spine, with the short one in it or not. */
-struct spine_could {
-	uint64_t whole, nodes;
-	uint64_t with_tail; /* + 1; 0: it does not fit */
-};
-
-static struct spine_could spine_could(struct place_work *work, uint32_t spine)
-{
-	const struct fabric *fabric = work->fabric;
-	struct spine_could best = {.whole = 0};
-	bool by_nodes = place_counts_nodes(work);
-	for (uint32_t first = fabric->spine_start[spine]; first < fabric->spine_start[spine + 1]; first++) {
-		struct tally tally = {.whole = 0};
-		for (uint32_t leaf = first; leaf < fabric->spine_start[spine + 1]; leaf++) {
-			const struct could *could = &coulds(work)[leaf];
-			budget_charge(&work->budget, 2);
-			if (!could->crossed || !tally_add(&tally, could))
-				break;
-			uint64_t whole = tally_whole(&tally, false);
-			bool tail = work->segments.ever.tail > 0 && (tally.spare || tally.whole > 0);
-			if (by_nodes ? whole > 0 && tally.nodes > best.nodes : whole > best.whole) {
-				best.whole = whole;
-				best.nodes = tally.nodes;
-			}
-			if (tail && tally_whole(&tally, true) + 1 > best.with_tail)
-				best.with_tail = tally_whole(&tally, true) + 1;
-		}
-	}
-	return best;
-}
-
-static uint32_t fewest_spines(struct place_work *work)
-{
-	const struct fabric *fabric = work->fabric;
-	const struct segment_need *need = &work->segments.ever;
-	struct spine_could *could = (struct spine_could *)(void *)work->scratch.cells;
-	uint32_t best = 0;
-	_Static_assert(sizeof *could <= sizeof(struct spine_view), "there is one for each spine");
-	for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
-		could[spine] = spine_could(work, spine);
-	for (uint32_t first = 0; first < fabric->spine_count; first++) {
-		uint64_t whole = 0, nodes = 0;
-		int64_t tail = INT64_MIN; /* what the short one takes, at best */
-		uint32_t empty = 0;       /* spines that could not do without it */
-		for (uint32_t spine = first; spine < fabric->spine_count && (best == 0 || spine - first + 1 < best);
-		     spine++) {
-			const struct spine_could *here = &could[spine];
-			budget_charge(&work->budget, 2);
-			if ((here->whole == 0 && here->with_tail == 0) ||
-			    (spine > first && !spine_adjacent(fabric, spine)))
-				break;
-			whole += here->whole;
-			nodes += here->nodes;
-			empty += here->whole == 0;
-			if (empty > 1)
-				break;
-			int64_t more = (int64_t)here->with_tail - 1 - (int64_t)here->whole;
-			if (here->with_tail > 0 && (here->whole == 0 || (empty == 0 && more > tail)))
-				tail = more; /* it is in the one that has no other, if there is one */
-			int64_t all = (int64_t)whole + (need->tail == 0 ? 0 : tail);
-			bool fits = (need->tail == 0 || tail != INT64_MIN) && all >= (int64_t)need->whole;
-			if (fits && (!place_counts_nodes(work) || nodes >= work->answer->need_nodes)) {
-				best = spine - first + 1;
-				break;
-			}
-		}
-	}
-	return best;
-}
-
-struct most { /* of everything that a gang may cross, and in one slow leaf that holds it */
-	uint64_t nodes, slow_nodes;
-};
-
-/* n of `distributed`: nodes that whole segments could use. */
-static uint32_t most_nodes(const struct place_work *work)
-{
-	struct most most = {0, 0};
-	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count; leaf++) {
-		const struct could *could = &coulds(work)[leaf];
-		struct tally tally = {.whole = 0};
-		if (could->crossed)
-			most.nodes += could->nodes;
-		else if (tally_add(&tally, could) && could->nodes > most.slow_nodes &&
-			 tally_whole(&tally, work->segments.ever.tail > 0) >= work->segments.ever.whole)
-			most.slow_nodes = could->nodes;
-	}
-	uint64_t nodes = most.nodes > most.slow_nodes ? most.nodes : most.slow_nodes;
-	return max_u32(nodes < work->gang.total ? (uint32_t)nodes : work->gang.total, 1);
-}
-
-static bool node_could(const struct place_work *work)
-{
-	if (work->gang.total > FROND_GPUS_MAX)
-		return false;
-	for (uint32_t at = 0; at < work->fabric->leaf_start[work->fabric->leaf_count]; at++)
-		if (place_node_cap(work, at) >= work->gang.total)
-			return true;
-	return false;
-}
-
-static bool find_rule(struct place_work *work)
-{
-	struct answer *answer = work->answer;
-	bool spare = false, one_node = node_could(work);
-	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count; leaf++)
-		coulds(work)[leaf] = could_of(work, leaf);
-	answer->need_nodes = one_node ? 1 : 2;
-	if (place_counts_nodes(work))
-		answer->need_nodes = most_nodes(work);
-	answer->need_leaves = answer->need_spines = 0;
-	if (answer->need_nodes == 1 && one_node) {
-		answer->plan.rule = FROND_RULE_SINGLE_NODE;
-		return true;
-	}
-	if (work->ask->latency_sensitive && place_domain_could(work)) {
-		answer->need_leaves = 1;
-		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
-		return true;
-	}
-	answer->need_leaves = shortest_run(work, &spare);
-	if (answer->need_leaves > 0) {
-		answer->plan.rule = answer->need_leaves > 1 ? FROND_RULE_ADJACENT_LEAVES
-				    : spare                 ? FROND_RULE_SAME_LEAF
-							    : FROND_RULE_COMPLETE_LEAF;
-		return true;
-	}
-	answer->plan.rule = FROND_RULE_ADJACENT_SPINES;
-	answer->need_spines = fewest_spines(work);
-	return answer->need_spines > 0;
-}
-
-/* The rule that the gang would have without segments stays its name when no part of the fabric could hold them. */
-bool segments_rule(struct place_work *work)
-{
-	struct answer before = *work->answer;
-	segments_turn(work, SEGMENTS_NODES);
-	bool found = find_rule(work);
-	segments_turn(work, SEGMENTS_OFF);
-	if (!found) {
-		bool cut = work->answer->cut;
-		*work->answer = before;
-		work->answer->cut |= cut;
-	}
-	return found;
 }

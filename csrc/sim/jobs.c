@@ -244,6 +244,12 @@ static int32_t annotations_read(const struct reading *reading, uint32_t at, stru
 	return code;
 }
 
+static struct frond_pair pair_of(const struct doc *doc, uint32_t at)
+{
+	const struct doc_value *value = &doc->values[at];
+	return (struct frond_pair){{value->key_at, value->key_len}, {value->scalar_at, value->scalar_len}};
+}
+
 /* One at a time, so that the line is known; a key twice cannot come out of a document. */
 static int32_t annotation_check(const struct reading *reading, uint32_t map, uint32_t at)
 {
@@ -253,10 +259,15 @@ static int32_t annotation_check(const struct reading *reading, uint32_t map, uin
 	int32_t code = doc_word(doc, at, &text, reading->complaint);
 	if (code != FROND_OK)
 		return code;
-	struct frond_pair pair = {{value->key_at, value->key_len}, {value->scalar_at, value->scalar_len}};
+	/* A segment-level is wrong without a segment-size, which comes with each of the others. */
+	uint32_t size = doc_get(doc, map, "topology.scheduler/segment-size");
+	struct frond_pair pairs[2] = {pair_of(doc, at)};
+	if (size != DOC_NONE && size != at)
+		pairs[1] = pair_of(doc, size);
 	struct complaint wrong;
 	struct wish wish;
-	if (wish_read(&pair, 1, doc->text, doc->text_len, &reading->args, &wish, &wrong) == FROND_OK)
+	if (wish_read(pairs, size != DOC_NONE && size != at ? 2 : 1, doc->text, doc->text_len, &reading->args, &wish,
+		      &wrong) == FROND_OK)
 		return FROND_OK;
 	return complain(reading->complaint, value->line, "%s.%s", doc_path(doc, map).text, wrong.text);
 }

@@ -165,6 +165,12 @@ static void add_annotations(const struct job *job, cJSON *entry)
 		cJSON_AddStringToObject(notes, "topology.scheduler/placement-strategy", STRATEGY_NAMES[job->strategy]);
 	if (job->mode_given)
 		cJSON_AddStringToObject(notes, "topology.scheduler/topology-mode", MODE_NAMES[job->mode]);
+	if (job->segment_size > 0) {
+		snprintf(count, sizeof count, "%d", job->segment_size);
+		cJSON_AddStringToObject(notes, "topology.scheduler/segment-size", count);
+	}
+	if (job->segment_level != SEGMENT_DEFAULT)
+		cJSON_AddStringToObject(notes, "topology.scheduler/segment-level", SEGMENT_NAMES[job->segment_level]);
 	if (job->recovery_given)
 		cJSON_AddStringToObject(notes, "topology.scheduler/recovery", RECOVERY_NAMES[job->recovery]);
 	if (cJSON_GetArraySize(notes) > 0)

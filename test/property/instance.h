@@ -35,6 +35,7 @@ enum strategy { STRATEGY_CONSOLIDATED, STRATEGY_BALANCED, STRATEGY_DISTRIBUTED, 
 enum policy { POLICY_CONTIGUOUS, POLICY_SPREAD, POLICY_PREFER_IDS, POLICIES };
 enum locality { LOCALITY_ANY, LOCALITY_SAME_NODE, LOCALITY_SAME_SOCKET, LOCALITY_NVLINK, LOCALITIES };
 enum recovery { RECOVERY_REPLACE, RECOVERY_MOVE_GANG, RECOVERY_WAIT, RECOVERIES };
+enum segment_level { SEGMENT_DEFAULT, SEGMENT_NVLINK, SEGMENT_LEAF, SEGMENT_LEVELS };
 enum verb { VERB_PLAN, VERB_RECOVER, VERB_DEFRAG, VERB_PREEMPT, VERBS };
 
 static const char *const MODE_NAMES[MODES] = {"Required", "Preferred", "Ignore"};
@@ -42,6 +43,7 @@ static const char *const STRATEGY_NAMES[STRATEGIES] = {"consolidated", "balanced
 static const char *const POLICY_NAMES[POLICIES] = {"contiguous", "spread", "preferIds"};
 static const char *const LOCALITY_NAMES[LOCALITIES] = {"any", "same-node", "same-socket", "nvlink"};
 static const char *const RECOVERY_NAMES[RECOVERIES] = {"Replace", "MoveGang", "Wait"};
+static const char *const SEGMENT_NAMES[SEGMENT_LEVELS] = {"", "nvlink", "leaf"};
 static const char *const VERB_NAMES[VERBS] = {"plan", "recover", "defrag", "preempt"};
 
 struct model { /* its first eight GPUs: no node here has more */
@@ -116,6 +118,8 @@ struct job {
 	bool latency_sensitive;
 	enum recovery recovery;
 	bool recovery_given;
+	int segment_size; /* 0: not given */
+	enum segment_level segment_level;
 	int priority;
 	bool budgeted;
 	struct claim claim;

@@ -677,42 +677,63 @@ static void make_calm(struct chance *chance, struct instance *instance)
 	make_failures(chance, instance);
 }
 
+/* Of one job in three; those with members of several sizes have none, because what is best for them is not promised. */
+static void make_segments(struct chance *chance, struct instance *instance)
+{
+	static const int level_weights[SEGMENT_LEVELS] = {50, 30, 20};
+	for (int e = 0; e < instance->entry_count; e++) {
+		struct job *job = &instance->entries[e];
+		if (job->removes >= 0 || !sizes_equal(job, job->members) || !chance_percent(chance, 35))
+			continue;
+		job->segment_size = 1 + chance_below(chance, 5);
+		job->segment_level = (enum segment_level)chance_weighted(chance, level_weights, SEGMENT_LEVELS);
+	}
+}
+
+static void instance_fill(struct chance *chance, enum verb verb, struct instance *instance);
+
 static void instance_make(uint64_t seed, uint64_t index, enum verb verb, struct instance *instance)
 {
 	struct chance chance = chance_for(seed, index, verb);
 
+	instance_fill(&chance, verb, instance);
+	make_segments(&chance, instance);
+}
+
+static void instance_fill(struct chance *chance, enum verb verb, struct instance *instance)
+{
 	memset(instance, 0, sizeof *instance);
-	make_models(&chance, &instance->fabric);
-	if (verb == VERB_PLAN && chance_percent(&chance, 2)) {
-		make_wide(&chance, instance);
+	make_models(chance, &instance->fabric);
+	if (verb == VERB_PLAN && chance_percent(chance, 2)) {
+		make_wide(chance, instance);
 		return;
 	}
-	if (verb == VERB_RECOVER && chance_percent(&chance, 60)) {
-		make_calm(&chance, instance);
+	if (verb == VERB_RECOVER && chance_percent(chance, 60)) {
+		make_calm(chance, instance);
 		return;
 	}
-	int nodes_max = verb == VERB_DEFRAG           ? DEFRAG_NODES
-			: verb == VERB_PREEMPT        ? PREEMPT_NODES
-			: verb == VERB_RECOVER        ? 10
-			: chance_percent(&chance, 10) ? NODES_MAX
-						      : 12;
-	make_tree(&chance, nodes_max, &instance->fabric);
-	make_names(&chance, &instance->fabric);
+	int nodes_max = verb == VERB_DEFRAG          ? DEFRAG_NODES
+			: verb == VERB_PREEMPT       ? PREEMPT_NODES
+			: verb == VERB_RECOVER       ? 10
+			: chance_percent(chance, 10) ? NODES_MAX
+						     : 12;
+	make_tree(chance, nodes_max, &instance->fabric);
+	make_names(chance, &instance->fabric);
 	if (verb == VERB_DEFRAG) {
-		make_defrag(&chance, instance);
+		make_defrag(chance, instance);
 		return;
 	}
 	if (verb == VERB_PREEMPT) {
-		make_preempt(&chance, instance);
+		make_preempt(chance, instance);
 		return;
 	}
-	make_gpus(&chance, &instance->fabric);
-	make_weather(&chance, &instance->fabric);
-	bool speeds_matter = make_speeds(&chance, &instance->fabric);
-	make_labels(&chance, &instance->fabric);
-	make_jobs(&chance, speeds_matter, verb, instance);
+	make_gpus(chance, &instance->fabric);
+	make_weather(chance, &instance->fabric);
+	bool speeds_matter = make_speeds(chance, &instance->fabric);
+	make_labels(chance, &instance->fabric);
+	make_jobs(chance, speeds_matter, verb, instance);
 	if (verb == VERB_RECOVER)
-		make_failures(&chance, instance);
+		make_failures(chance, instance);
 }
 
 #endif

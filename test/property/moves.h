@@ -143,7 +143,8 @@ static struct repair repair_of(struct course *course, const struct job *job, con
 		}
 	struct gang gang = gang_without(course, job, before, lost, state, &freed);
 	repair.outcome = gang_plan(&gang, &freed);
-	repair.possible = repair.exact = repair.outcome.placed;
+	repair.possible = repair.outcome.placed;
+	repair.exact = repair.outcome.placed && !repair.outcome.open;
 	repair.moves = mask_count(lost);
 	repair.moving = lost;
 	return repair;
@@ -206,6 +207,12 @@ static bool check_repair(struct course *course, const struct job *job, const str
 	}
 	if (!moves_apply(course, job, before, moves->to[e], state, &facts, complaint))
 		return false;
+	struct gang gang = gang_of(&course->world, job, before->members);
+	int node[MEMBERS_MAX];
+	for (int rank = 0; rank < before->members; rank++)
+		node[rank] = moves->to[e][rank] >= 0 ? moves->to[e][rank] : before->plan.placement.node[rank];
+	if (!repair->outcome.relaxed && is_segmented(&gang) && !segments_met(&gang, node))
+		return complain(complaint, "%s has a segment in two domains afterwards", job->name);
 	return repair->outcome.relaxed || rule_is_met(&repair->outcome.rule, &facts) ||
 	       complain(complaint, "%s does not meet its rule \"%s\" afterwards", job->name,
 			RULE_NAMES[repair->outcome.rule.kind]);
@@ -309,6 +316,9 @@ static bool rules_kept(const struct shuffle *shuffle)
 				moved = moved || shuffle->node[i] != shuffle->before[i];
 			}
 		struct facts facts = facts_of_nodes(&instance->fabric, &instance->entries[e], node, outcome->members);
+		struct gang gang = gang_of(&shuffle->course->world, &instance->entries[e], outcome->members);
+		if (moved && !outcome->relaxed && is_segmented(&gang) && !segments_met(&gang, node))
+			return false;
 		if (moved && (!facts.links_admit || (!outcome->relaxed && !rule_is_met(&outcome->rule, &facts))))
 			return false;
 	}

@@ -278,7 +278,7 @@ static struct rule rule_of_mixed(const struct gang *all)
 }
 
 /* Pins do not count: the rule comes from capacity. */
-static struct rule rule_of(const struct gang *gang)
+static struct rule rule_without_segments(const struct gang *gang)
 {
 	struct gang all = gang_of(gang->world, gang->job, gang->members);
 	all.bounds = gang->bounds;

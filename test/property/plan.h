@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-#include "pack.h"
+#include "segments.h"
 
 enum { CANDIDATES_MAX = 4096, STEP3_KEY = 4, STEP6_KEY = 4 };
 enum step { STEP_NONE, STEP_3 = 3, STEP_4, STEP_5, STEP_6, STEP_7, STEPS };
@@ -675,9 +675,72 @@ static unsigned nodes_named(const struct fabric *fabric, const char *name)
 	return nodes;
 }
 
+/* ---- segments ----------------------------------------------------------------------------------------------------- */
+
+struct segmented { /* the best that any way attains by step 3 */
+	const struct rule *rule;
+	int per_node, per_leaf;
+	bool found;
+	int key[STEP3_KEY];
+};
+
+static void segmented_visit(void *context, const struct cast *cast)
+{
+	struct segmented *best = context;
+	int in_leaf[LEAVES_MAX], key[STEP3_KEY], nodes;
+
+	if (!cast_count(cast, in_leaf, &nodes))
+		return;
+	struct facts facts = facts_of_leaves(cast->gang->world->fabric, cast->gang->job, in_leaf);
+	facts.nodes = nodes;
+	if (!facts.links_admit || !rule_is_met(best->rule, &facts) || facts.fullest_leaf > best->per_leaf)
+		return;
+	facts.fullest_node = best->per_node;
+	key_step3(cast->gang->job, &facts, key);
+	if (!best->found || ints_compare(key, best->key, STEP3_KEY) < 0)
+		memcpy(best->key, key, sizeof key);
+	best->found = true;
+}
+
+/* Steps 1 to 3: of the plan itself only how good it is. */
+static bool plan_segmented(const struct gang *gang, const struct state *state, const struct rule *rule,
+			   unsigned allowed, struct outcome *outcome)
+{
+	bool spreads = gang->job->strategy == STRATEGY_DISTRIBUTED;
+	struct segmented best = {.rule = rule, .per_leaf = MEMBERS_MAX};
+	struct room room;
+	int pinned[NODES_MAX] = {0}, most_pinned = 1;
+
+	room_measure(gang, state, &room);
+	for (int rank = 0; rank < gang->members; rank++)
+		if (gang->pin[rank] >= 0 && ++pinned[gang->pin[rank]] > most_pinned)
+			most_pinned = pinned[gang->pin[rank]];
+	for (best.per_node = spreads ? most_pinned : MEMBERS_MAX; best.per_node <= MEMBERS_MAX && !best.found;
+	     best.per_node++) {
+		int places[NODES_MAX];
+		for (int n = 0; n < NODES_MAX; n++) {
+			int most = best.per_node - pinned[n];
+			places[n] = room.places[n] < most ? room.places[n] : most > 0 ? most : 0;
+		}
+		each_cast(gang, places, allowed, segmented_visit, &best);
+	}
+	if (!best.found)
+		return false;
+	outcome->open = true;
+	outcome->allowed = allowed;
+	outcome->decided = STEP_3;
+	memcpy(outcome->plan.key.step3, best.key, sizeof best.key);
+	return outcome->placed = true;
+}
+
 static bool plan_under(const struct gang *gang, const struct state *state, const struct rule *rule, unsigned allowed,
 		       struct outcome *outcome)
 {
+	if (is_segmented(gang) && rule->kind != RULE_NONE) {
+		if (rule->kind > RULE_NVLINK_DOMAIN)
+			return plan_segmented(gang, state, rule, allowed, outcome);
+		allowed &= segment_nodes(gang);
+	}
 	return sizes_equal(gang->job, gang->members) ? plan_equal(gang, state, rule, allowed, outcome)
 						     : plan_mixed(gang, state, rule, allowed, outcome);
 }
@@ -720,6 +783,7 @@ static bool plan_adopt(const struct gang *gang, const struct state *state, const
 	const struct fabric *fabric = gang->world->fabric;
 	const struct rule none = {.kind = RULE_NONE};
 	struct placement placement = {.members = gang->members};
+	bool segmented = is_segmented(gang) && !outcome->relaxed && outcome->rule.kind != RULE_NONE;
 	int placed[NODES_MAX] = {0}, gpus[NODES_MAX] = {0}, in_leaf[LEAVES_MAX] = {0}, opened[LEAVES_MAX] = {0};
 
 	for (int rank = 0; rank < gang->members; rank++) {
@@ -730,8 +794,8 @@ static bool plan_adopt(const struct gang *gang, const struct state *state, const
 		    state->closed[n])
 			return false;
 		for (int lower = 0; lower < rank; lower++)
-			if (is_missing(gang, lower) && gang->job->sizes[lower] == gang->job->sizes[rank] &&
-			    node[lower] > n)
+			if (!segmented && is_missing(gang, lower) &&
+			    gang->job->sizes[lower] == gang->job->sizes[rank] && node[lower] > n)
 				return false;
 		placed[n]++;
 		gpus[n] += gang->job->sizes[rank];
@@ -749,6 +813,8 @@ static bool plan_adopt(const struct gang *gang, const struct state *state, const
 		if (in_leaf[l] > 0 && (in_leaf[l] + pinned_share(gang, l).gpus > max_gpus_per_leaf(gang, l) ||
 				       (opened[l] > nodes_to_open(gang, l) && !fabric->leaves[l].loose)))
 			return false;
+	if (segmented && (!segments_met(gang, placement.node) || !segments_ordered(gang, placement.node)))
+		return false;
 	if (!masks_choose(gang, state, &placement))
 		return false;
 	struct plan plan = plan_of(gang, state, &placement);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_segment.h - what place_segment.c and place_segment_rule.c share: the domains of a leaf, and segments in them. Private
+ * to them.
+ */
+#ifndef FROND_CORE_PLACE_SEGMENT_H
+#define FROND_CORE_PLACE_SEGMENT_H
+
+#include "core/place_work.h"
+
+#define PARTS      512u  /* NVLink domains of a leaf that are looked at */
+#define ROW        2048u /* segments, where nodes are counted */
+#define STEPS_PART 16u   /* of the budget, for a domain that is looked at, and for a node of it */
+#define NO_NODES   UINT16_MAX
+#define NO_TAIL    0u
+
+struct parts {
+	uint32_t count, first; /* domains first … first + count - 1 */
+	uint32_t room[PARTS];  /* members, beyond those owed */
+	uint32_t nodes[PARTS]; /* with room */
+	bool lacking;          /* one owes more than it has room for */
+};
+
+/* The NVLink domains of a leaf, by capacity or today. */
+struct parts parts_of(struct place_work *work, uint32_t leaf, bool today);
+
+/* Fewest nodes for 0, 1, … whole segments in the first domains of a leaf; [1]: and the short one. */
+struct fewest {
+	uint16_t nodes[2][ROW];
+	uint32_t most; /* segments */
+};
+
+/* Over the first `count` domains. */
+void fewest_in(struct place_work *work, uint32_t leaf, const struct parts *parts, uint32_t count, bool today,
+	       struct fewest *fewest);
+
+struct holding {
+	uint32_t whole;     /* segments */
+	uint32_t with_tail; /* beside the short one, + 1; NO_TAIL: that does not fit at all */
+};
+
+/* No more than so many members in all. */
+struct holding holding_under(struct holding holding, const struct segment_need *need, uint32_t members);
+/* One domain with room for so many members. */
+struct holding holding_of_members(uint32_t members, const struct segment_need *need);
+/* By counting: the short one uses what is left of a domain, or the place of a whole one. */
+struct holding holding_of_parts(const uint32_t *room, uint32_t count, const struct segment_need *need);
+/* With so many nodes. */
+struct holding holding_by_nodes(const struct fewest *fewest, uint32_t nodes);
+
+#endif
