@@ -108,7 +108,8 @@ static void reach_domain(const struct segment_need *need, uint32_t room, uint32_
 		}
 }
 
-static void reach_add_leaf(struct place_work *work, struct reach *reach, uint32_t leaf)
+/* `used`: it must be, as every leaf of a run. */
+static void reach_add_leaf(struct place_work *work, struct reach *reach, uint32_t leaf, bool used)
 {
 	const struct could *could = &coulds(work)[leaf];
 	const struct segment_need *need = &work->segments.ever;
@@ -132,6 +133,8 @@ static void reach_add_leaf(struct place_work *work, struct reach *reach, uint32_
 		here.nodes[0][w] = (uint16_t)min_u32(here.nodes[0][w], cap + 1);
 		here.nodes[1][w] = (uint16_t)(w + 1 > could->with_tail ? 0 : min_u32(here.nodes[1][w], cap + 1));
 	}
+	if (used)
+		here.nodes[0][0] = 0;
 	reach_add(work, reach, &here);
 }
 
@@ -206,10 +209,10 @@ static uint32_t most_nodes(struct place_work *work)
 	reach_none(&fast);
 	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count; leaf++) {
 		if (coulds(work)[leaf].crossed) {
-			reach_add_leaf(work, &fast, leaf);
+			reach_add_leaf(work, &fast, leaf, false);
 			continue;
 		}
-		reach_add_leaf(work, reach_none(&slow), leaf);
+		reach_add_leaf(work, reach_none(&slow), leaf, true);
 		most = max_u32(most, reach_of_gang(work, &slow));
 	}
 	return max_u32(max_u32(most, reach_of_gang(work, &fast)), 1);
@@ -255,7 +258,7 @@ static uint32_t shortest_run(struct place_work *work, const struct spread *sprea
 			    !tally_add(&tally, could))
 				break;
 			if (spread->on)
-				reach_add_leaf(work, &reach, leaf);
+				reach_add_leaf(work, &reach, leaf, true);
 			if (!tally_enough(work, &tally) || (spread->on && reach_of_gang(work, &reach) < spread->nodes))
 				continue;
 			best = leaf - first + 1;
@@ -294,6 +297,16 @@ static struct spine_could spine_could(struct place_work *work, uint32_t spine)
 	return best;
 }
 
+static void reach_better(struct reach *best, const struct reach *reach)
+{
+	for (uint32_t w = 0; w <= reach->most; w++)
+		for (uint32_t tail = 0; tail < 2; tail++) {
+			uint16_t before = w <= best->most ? best->nodes[tail][w] : 0;
+			best->nodes[tail][w] = reach->nodes[tail][w] > before ? reach->nodes[tail][w] : before;
+		}
+	best->most = max_u32(best->most, reach->most);
+}
+
 /* The runs of a spine, the best for each number of segments. */
 static void reach_spine(struct place_work *work, uint32_t spine, struct reach *best)
 {
@@ -306,14 +319,9 @@ static void reach_spine(struct place_work *work, uint32_t spine, struct reach *b
 		for (uint32_t leaf = first; leaf < fabric->spine_start[spine + 1]; leaf++) {
 			if (!coulds(work)[leaf].crossed || !tally_add(&tally, &coulds(work)[leaf]))
 				break;
-			reach_add_leaf(work, &reach, leaf);
+			reach_add_leaf(work, &reach, leaf, true);
+			reach_better(best, &reach);
 		}
-		for (uint32_t w = 0; w <= reach.most; w++)
-			for (uint32_t tail = 0; tail < 2; tail++) {
-				uint16_t before = w <= best->most ? best->nodes[tail][w] : 0;
-				best->nodes[tail][w] = reach.nodes[tail][w] > before ? reach.nodes[tail][w] : before;
-			}
-		best->most = max_u32(best->most, reach.most);
 	}
 	best->nodes[0][0] = 0; /* every spine is used */
 }

@@ -15,10 +15,13 @@ struct span span_of_nvlink(const struct fabric *fabric, uint32_t position)
 
 struct rule rule_of(const struct ask *ask, const struct answer *answer)
 {
+	bool segments = answer->plan.rule != FROND_RULE_NONE && answer->members > 1;
 	return (struct rule){.name = answer->plan.rule,
 			     .need_leaves = answer->need_leaves,
 			     .need_spines = answer->need_spines,
-			     .bandwidth_gbps = ask->bandwidth_gbps};
+			     .bandwidth_gbps = ask->bandwidth_gbps,
+			     .segment_size = segments ? answer->segment_size : 0,
+			     .segment_nvlink = answer->segment_nvlink};
 }
 
 /* ---- the spans of a rule ------------------------------------------------------------------------------------------------ */
@@ -138,9 +141,25 @@ static bool lower(const void *context, uint32_t a, uint32_t b)
 	return a < b;
 }
 
+/* Each segment lies in one domain. */
+static bool segments_meet(const struct fabric *fabric, const uint32_t *positions, uint32_t count,
+			  const struct rule *rule)
+{
+	uint32_t last = FROND_NONE;
+	for (uint32_t i = 0; rule->segment_size > 0 && i < count; i++) {
+		uint32_t at = positions[i], domain = rule->segment_nvlink ? fabric->domain_of[at] : fabric->leaf_of[at];
+		if (domain == FROND_NONE || (i % rule->segment_size != 0 && domain != last))
+			return false;
+		last = domain;
+	}
+	return true;
+}
+
 bool positions_meet(const struct fabric *fabric, uint32_t *positions, uint32_t count, const struct rule *rule)
 {
 	struct use use = use_none();
+	if (!segments_meet(fabric, positions, count, rule))
+		return false;
 	sort_ids(positions, count, lower, NULL);
 	for (uint32_t i = 0; i < count; i++)
 		use_add(&use, fabric, positions[i], rule->bandwidth_gbps);

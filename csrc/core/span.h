@@ -46,6 +46,8 @@ struct rule {
 	uint32_t name; /* enum frond_rule */
 	uint32_t need_leaves, need_spines;
 	uint32_t bandwidth_gbps; /* floor; 0: none */
+	uint32_t segment_size;   /* 0: none */
+	bool segment_nvlink;     /* their domains are NVLink domains; else leaves */
 };
 
 /* The rule that a plan was told. */
@@ -129,7 +131,7 @@ static inline void use_add(struct use *use, const struct fabric *fabric, uint32_
 
 /* No link is too slow for it, and the rule is met. */
 bool use_meets(const struct use *use, const struct rule *rule);
-/* By members on these positions, which are sorted. */
+/* By members on these positions, in order of rank; afterwards they are sorted. */
 bool positions_meet(const struct fabric *fabric, uint32_t *positions, uint32_t count, const struct rule *rule);
 
 #endif

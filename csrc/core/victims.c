@@ -276,8 +276,9 @@ static void learn_rule(struct hunt *hunt, const struct answer *answer)
 	bool shaped = (spines && (pinned || ask->bandwidth_gbps > 0)) ||
 		      (hunt->rule.name == FROND_RULE_ADJACENT_LEAVES && hunt->spreads && pinned);
 	hunt->by_gpus = hunt->mixed && single;
-	hunt->by_sets = claimed && single && !hunt->mixed && !capped;
-	hunt->exact = !claimed && !capped && !crosses && !shaped && (!hunt->mixed || single);
+	bool segments = hunt->rule.segment_size > 0; /* the planner's to count */
+	hunt->by_sets = claimed && single && !hunt->mixed && !capped && !segments;
+	hunt->exact = !segments && !claimed && !capped && !crosses && !shaped && (!hunt->mixed || single);
 	if (hunt->by_gpus) {
 		hunt->size = 1;
 		hunt->need = (uint32_t)hunt->gpus;

@@ -568,6 +568,7 @@ static void make_defrag(struct chance *chance, struct instance *instance)
 		node->cordoned = chance_percent(chance, 6);
 	}
 	settle_models(fabric);
+	make_labels(chance, fabric);
 	for (int j = 0; j < jobs && members < DEFRAG_MEMBERS; j++) {
 		struct job *job = job_add(instance);
 		make_wishes(chance, fabric, false, job);
@@ -663,6 +664,7 @@ static void make_calm(struct chance *chance, struct instance *instance)
 		}
 	}
 	make_names(chance, fabric);
+	make_labels(chance, fabric);
 	for (int j = 0; j < jobs; j++) {
 		static const int recovery_weights[RECOVERIES] = {30, 65, 5};
 		struct job *job = job_add(instance);
