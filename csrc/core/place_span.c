@@ -471,6 +471,8 @@ static bool spread(struct place_work *work, bool (*holds)(struct place_work *wor
 {
 	uint32_t per_node = fullest_pinned_node(work);
 	work->scope.per_leaf = UINT32_MAX;
+	if (work->segments.on && !holds(work, context))
+		return false; /* every measure looks at every node */
 	for (; per_node <= FROND_GPUS_MAX; per_node++) {
 		place_measure(work, per_node, false);
 		if (segments_ready(work) && holds(work, context))

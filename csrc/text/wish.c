@@ -243,10 +243,8 @@ static int32_t segment_level_read(const struct value *value, struct wish *wish)
 
 static int32_t expected_read(const struct value *value, struct wish *wish)
 {
-	const char *what = duration_read(value->text, value->len, &wish->expected_ms);
-	if (what != NULL)
-		return refuse(value, what);
-	if (wish->expected_ms == WAIT_FOREVER || wish->expected_ms == 0)
+	if (duration_read(value->text, value->len, &wish->expected_ms) != NULL || wish->expected_ms == WAIT_FOREVER ||
+	    wish->expected_ms == 0)
 		return refuse(value, "how long a member runs; write for example \"2h\" or \"1h30m\"");
 	return FROND_OK;
 }

@@ -676,6 +676,14 @@ static bool spoil_moves(cJSON *root, int how)
 	return true;
 }
 
+/* Of plans with segments brute force knows only how good they are, so it cannot give the answer itself. */
+static void instance_make_whole(uint64_t seed, uint64_t index, enum verb verb, struct instance *instance)
+{
+	instance_make(seed, index, verb, instance);
+	for (int e = 0; e < instance->entry_count; e++)
+		instance->entries[e].segment_size = 0;
+}
+
 static bool random_moves_hold(uint64_t seed, uint64_t index, enum verb verb, struct course *course,
 			      struct move_stats *stats, struct score *score)
 {
@@ -684,7 +692,7 @@ static bool random_moves_hold(uint64_t seed, uint64_t index, enum verb verb, str
 	struct complaint complaint = {""};
 	cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "moves");
 
-	instance_make(seed, index, verb, &instance);
+	instance_make_whole(seed, index, verb, &instance);
 	course_run(&instance, verb == VERB_DEFRAG ? instance.defrag_for : -1, NULL, course);
 	int least = verb == VERB_RECOVER ? add_repairs(&instance, course, list) : add_shuffle(&instance, course, list);
 	cJSON_AddNumberToObject(root, "lowerBound", least);
@@ -714,7 +722,7 @@ static bool random_victims_hold(uint64_t seed, uint64_t index, struct course *co
 	struct instance instance;
 	struct complaint complaint = {""};
 
-	instance_make(seed, index, VERB_PREEMPT, &instance);
+	instance_make_whole(seed, index, VERB_PREEMPT, &instance);
 	course_run(&instance, instance.defrag_for, NULL, course);
 	cJSON *root = preempt_by_brute_force(&instance, course);
 	bool holds = check_preempt(&instance, course, root, stats, &complaint);

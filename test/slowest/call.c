@@ -141,6 +141,12 @@ static void say_wishes(struct caller *caller, const struct cluster *cluster, con
 			 number[N_DOMAIN] == 1 ? machine->leaf : machine->spine);
 		wish(caller, "topology.scheduler/preferred-domain", text);
 	}
+	if (number[N_SEGMENT] > 0) {
+		snprintf(text, sizeof text, "%" PRIu32, number[N_SEGMENT]);
+		wish(caller, "topology.scheduler/segment-size", text);
+	}
+	if (number[N_SEGMENT] > 0 && number[N_LEVEL] > 0)
+		wish(caller, "topology.scheduler/segment-level", number[N_LEVEL] == 1 ? "nvlink" : "leaf");
 	if (number[N_CLAIM])
 		say_claim(caller, number);
 }

@@ -86,11 +86,12 @@ static void put_links(struct cluster *cluster, struct dice *dice)
 
 int32_t put_node(struct cluster *cluster, uint32_t slot, uint32_t flags, uint32_t uplink, uint32_t leaf)
 {
-	static const char keys[] = "fabric.topograph.run/tier-0fabric.topograph.run/tier-1";
+	static const char keys[] = "fabric.topograph.run/tier-0fabric.topograph.run/tier-1nvidia.com/gpu.clique";
 	const struct machine *machine = &cluster->machines[slot];
+	const uint32_t *number = cluster->input.number;
 	char in[256];
 	uint32_t used = sizeof keys - 1, labels = 0;
-	struct frond_pair pairs[2];
+	struct frond_pair pairs[3];
 	struct frond_node node = {.slot = slot,
 				  .gpus = machine->gpus,
 				  .unhealthy_mask = machine->sick,
@@ -113,6 +114,11 @@ int32_t put_node(struct cluster *cluster, uint32_t slot, uint32_t flags, uint32_
 		pairs[labels] = (struct frond_pair){.key = {27, 27}, .value = {used, 0}};
 		used += pairs[labels++].value.len =
 			(uint32_t)snprintf(in + used, NAME_ROOM, "s%" PRIu32, machine->spine);
+	}
+	if (leaf != FROND_NONE && number[N_RACK] > 0) {
+		pairs[labels] = (struct frond_pair){.key = {54, 21}, .value = {used, 0}};
+		used += pairs[labels++].value.len = (uint32_t)snprintf(in + used, NAME_ROOM, "c%" PRIu32 ".%" PRIu32,
+								       leaf, slot % number[N_LEAF] / number[N_RACK]);
 	}
 	return cluster->abi->node_put(cluster->engine, &node, pairs, labels, in, used, cluster->text, TEXT_CAP,
 				      &cluster->len);

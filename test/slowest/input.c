@@ -124,6 +124,7 @@ void input_trim(struct input *input)
 	trim(input, call != CALL_ORDER && call != CALL_RECOVER, N_PINS, N_PINS);
 	trim(input, number[N_SECOND] > 0, N_SECOND_COUNT, N_SECOND_COUNT);
 	trim(input, number[N_THIRD] > 0, N_THIRD_COUNT, N_THIRD_COUNT);
+	trim(input, number[N_SEGMENT] > 0, N_LEVEL, N_LEVEL);
 	trim(input, number[N_CLAIM] > 0, N_POLICY, N_LINK);
 	trim(input, call <= CALL_DEFRAG && number[N_ROOM] > 0, N_ROOM, N_ROOM_LEFT);
 	trim(input, call == CALL_ORDER, N_THRIFT, N_THRIFT);

@@ -25,6 +25,7 @@
 	X(SICK, "sick", 0, 100, "0 0 10")                       /* percent of the nodes have unhealthy GPUs */         \
 	X(CLOSED, "closed", 0, 100, "0 0 1 10")                 /* percent are cordoned or down */                     \
 	X(SLOW, "slow", 0, 100, "0 0 10")                       /* percent have a slow uplink */                       \
+	X(RACK, "rack", 0, 5000, "0 0 0 1 2 9 18 18 64")        /* nodes of an NVLink domain; 0: there are none */     \
 	X(SEED, "seed", 0, 999999, "1 2 3")                                                                            \
 	X(CALL, "call", 0, 99, "0") /* enum call; see input_roll() */                                                  \
 	X(MEMBERS, "members", 1, 16384, "1 2 8 32 64 128 512 1024 2200 4096 8192 16384")                               \
@@ -38,6 +39,8 @@
 	X(LATENCY, "latency", 0, 1, "0 0 0 0 1")                                                                       \
 	X(BANDWIDTH, "bandwidth", 0, 800, "0 0 0 0 100 200 400")                                                       \
 	X(DOMAIN, "domain", 0, 3, "0 0 0 1 2 3") /* preferred: none, a leaf, a spine, one that is not there */         \
+	X(SEGMENT, "segment", 0, 16384, "0 0 0 0 1 2 3 16 16 18") /* members of a segment */                           \
+	X(LEVEL, "level", 0, 2, "0 1 2")                          /* default, nvlink, leaf */                          \
 	X(CLAIM, "claim", 0, 1, "0 0 0 1")                                                                             \
 	X(POLICY, "policy", 0, 2, "0 1 2")                                                                             \
 	X(CLAIM_MODE, "claim-mode", 0, 2, "0 0 1")                                                                     \
