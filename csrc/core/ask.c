@@ -65,3 +65,37 @@ bool ask_tells_apart(const struct ask *ask, uint32_t count)
 	}
 	return false;
 }
+
+/* Ranks say which member is missing only if each is there once, those without GPUs included. */
+static bool ranks_tell(const struct ask *ask)
+{
+	uint32_t without = 0;
+	for (uint32_t i = 0; i < ask->count; i++) {
+		uint32_t rank = ask->members[i].rank;
+		if (rank > FROND_RANK_MAX || rank < without || (i > 0 && rank <= ask->members[i - 1].rank))
+			return false;
+		without += ask->members[i].gpus == 0;
+	}
+	return true;
+}
+
+struct segment_walk ask_segments(const struct ask *ask)
+{
+	return (struct segment_walk){.ask = ask, .by_rank = ranks_tell(ask)};
+}
+
+uint32_t segment_next(struct segment_walk *walk)
+{
+	for (; walk->next < walk->ask->count; walk->next++) {
+		const struct frond_member *member = &walk->ask->members[walk->next];
+		if (member->gpus == 0) {
+			walk->without++;
+			continue;
+		}
+		uint32_t number = walk->by_rank ? member->rank - walk->without : walk->seen;
+		walk->seen++;
+		walk->segment = number / walk->ask->segments.size;
+		return walk->next++;
+	}
+	return FROND_NONE;
+}

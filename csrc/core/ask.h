@@ -97,6 +97,18 @@ uint32_t ask_room_ever(const struct ask *ask, uint32_t slot);
 /* Do exceptions treat templates 0 … count - 1 differently? Every slot has one for each of them, and all are the same: no. */
 bool ask_tells_apart(const struct ask *ask, uint32_t count);
 
+struct segment_walk { /* over the members with GPUs, in order of rank */
+	const struct ask *ask;
+	bool by_rank; /* ranks say which members are in a segment; else their order does */
+	uint32_t next, without, seen;
+	uint32_t segment; /* of the last one */
+};
+
+/* Before the first one; segments are asked for. */
+struct segment_walk ask_segments(const struct ask *ask);
+/* The next member with GPUs, and its segment; FROND_NONE: there is none. */
+uint32_t segment_next(struct segment_walk *walk);
+
 /* What keeps a node that could hold a member from doing so today. */
 enum blocker { BLOCKED_CORDONED, BLOCKED_DOWN, BLOCKED_UNHEALTHY, BLOCKED_IN_USE, BLOCKED_FILTERED, BLOCKERS };
 

@@ -193,15 +193,15 @@ static bool put_somewhere(struct place_work *work, uint32_t lo, uint32_t hi, uin
 /* Segment by segment, each in the first domain that takes all of it. */
 static bool fit_segments(struct place_work *work, uint32_t lo, uint32_t hi)
 {
-	struct segment_walk walk = {.next = 0};
+	struct segment_walk walk = work->segments.walk;
 	uint64_t steps = (uint64_t)FIT_STEPS * work->ask->count;
 	bool fit = !work->pack.oversized && !(work->pack.today && work->segments.apart);
 	if (fit_capped(work))
 		count_pinned(work, lo, hi);
-	uint32_t i = segments_next(work, &walk);
+	uint32_t i = segment_next(&walk);
 	while (fit && i != FROND_NONE) {
 		uint32_t first = i, segment = walk.segment, bound = FROND_NONE, end = i;
-		for (; i != FROND_NONE && walk.segment == segment; i = segments_next(work, &walk)) {
+		for (; i != FROND_NONE && walk.segment == segment; i = segment_next(&walk)) {
 			uint32_t slot = work->ask->members[i].pinned_slot;
 			if (work->pack.today && slot != FROND_NONE)
 				bound = segments_domain(work, work->fabric->position[slot]);

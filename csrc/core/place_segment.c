@@ -17,36 +17,6 @@
 
 /* ---- who belongs to which ---------------------------------------------------------------------------------------------- */
 
-uint32_t segments_next(const struct place_work *work, struct segment_walk *walk)
-{
-	const struct ask *ask = work->ask;
-	for (; walk->next < ask->count; walk->next++) {
-		const struct frond_member *member = &ask->members[walk->next];
-		if (member->gpus == 0) {
-			walk->without++;
-			continue;
-		}
-		uint32_t number = work->segments.by_rank ? member->rank - walk->without : walk->seen;
-		walk->seen++;
-		walk->segment = number / work->segments.size;
-		return walk->next++;
-	}
-	return FROND_NONE;
-}
-
-/* Ranks say which member is missing only if each is there once, those without GPUs included. */
-static bool ranks_tell(const struct ask *ask)
-{
-	uint32_t without = 0;
-	for (uint32_t i = 0; i < ask->count; i++) {
-		uint32_t rank = ask->members[i].rank;
-		if (rank > FROND_RANK_MAX || rank < without || (i > 0 && rank <= ask->members[i - 1].rank))
-			return false;
-		without += ask->members[i].gpus == 0;
-	}
-	return true;
-}
-
 uint32_t segments_domain(const struct place_work *work, uint32_t position)
 {
 	return work->segments.nvlink ? work->fabric->domain_of[position] : work->fabric->leaf_of[position];
@@ -103,9 +73,9 @@ static struct segment_need whole_at_least(struct segment_need need)
 static void count_segments(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	struct segment_walk walk = {.next = 0};
+	struct segment_walk walk = work->segments.walk;
 	uint32_t members = 0, pinned = 0, domain = FROND_NONE, segment = FROND_NONE;
-	for (uint32_t i; (i = segments_next(work, &walk)) != FROND_NONE; members++) {
+	for (uint32_t i; (i = segment_next(&walk)) != FROND_NONE; members++) {
 		if (walk.segment != segment && segment != FROND_NONE) {
 			count_segment(work, members, pinned, domain, false);
 			members = pinned = 0;
@@ -144,7 +114,7 @@ void segments_begin(struct place_work *work)
 	budget_charge(&work->budget, (uint64_t)STEPS_PART * work->ask->count + 2ull * work->fabric->node_count);
 	segments->size = asked->size;
 	segments->nvlink = asked->level == SEGMENT_NVLINK || (asked->level == SEGMENT_DEFAULT && any_linked(work));
-	segments->by_rank = ranks_tell(work->ask);
+	segments->walk = ask_segments(work->ask);
 	segments->ever.size = segments->today.size = asked->size;
 	count_segments(work);
 	segments->ever = whole_at_least(segments->ever);
@@ -652,8 +622,7 @@ void segments_fill(struct place_work *work, uint32_t item, uint32_t segments)
 /* The domain of a pinned member of the segment that begins with member i; FROND_NONE: all of it is missing. */
 static uint32_t pinned_domain(const struct place_work *work, struct segment_walk walk, uint32_t i)
 {
-	for (uint32_t segment = walk.segment; i != FROND_NONE && walk.segment == segment;
-	     i = segments_next(work, &walk)) {
+	for (uint32_t segment = walk.segment; i != FROND_NONE && walk.segment == segment; i = segment_next(&walk)) {
 		uint32_t slot = work->ask->members[i].pinned_slot;
 		if (slot != FROND_NONE)
 			return segments_domain(work, work->fabric->position[slot]);
@@ -664,8 +633,7 @@ static uint32_t pinned_domain(const struct place_work *work, struct segment_walk
 static bool is_whole(const struct place_work *work, struct segment_walk walk, uint32_t i)
 {
 	uint32_t members = 0;
-	for (uint32_t segment = walk.segment; i != FROND_NONE && walk.segment == segment;
-	     i = segments_next(work, &walk))
+	for (uint32_t segment = walk.segment; i != FROND_NONE && walk.segment == segment; i = segment_next(&walk))
 		members++;
 	return members == work->segments.today.size;
 }
@@ -733,7 +701,7 @@ static bool next_domain(const struct place_work *work, struct free_segments *fre
 void segments_hand_out(struct place_work *work)
 {
 	const struct ask *ask = work->ask;
-	struct segment_walk walk = {.next = 0};
+	struct segment_walk walk = work->segments.walk;
 	struct free_segments free = {.domain = FROND_NONE, .tail = FROND_NONE};
 	struct handing hand = {.domain = FROND_NONE};
 	uint32_t segment = FROND_NONE, domain = FROND_NONE;
@@ -745,7 +713,7 @@ void segments_hand_out(struct place_work *work)
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++)
 			work->taken[at] = 0; /* from here on: members that have been handed out */
 	}
-	for (uint32_t i; (i = segments_next(work, &walk)) != FROND_NONE;) {
+	for (uint32_t i; (i = segment_next(&walk)) != FROND_NONE;) {
 		if (walk.segment != segment) {
 			segment = walk.segment;
 			domain = pinned_domain(work, walk, i);

@@ -97,7 +97,7 @@ struct segments {
 	bool on, fit;                    /* SEGMENTS_ON, SEGMENTS_FIT */
 	bool unknown;                    /* whether any part of the fabric could hold them */
 	bool handed;                     /* their ranks have been handed out */
-	bool by_rank;                    /* ranks say which members are in a segment; else their order does */
+	struct segment_walk walk;        /* before the first member */
 	bool apart;                      /* the pinned members of a segment are in several domains, or none */
 	struct segment_need ever, today; /* of the gang by capacity; those that nobody of is pinned */
 	uint32_t owed_count;             /* domains that have to take missing members of segments some of whom stay */
@@ -105,11 +105,6 @@ struct segments {
 	/* as they are without segments */
 	uint32_t missing;
 	bool counted, alike;
-};
-
-struct segment_walk { /* over the members with GPUs */
-	uint32_t next, without, seen;
-	uint32_t segment; /* of the last one */
 };
 
 enum segments_turn { /* what they count for: nothing; the nodes that take any; all, by counting or by first fit */
@@ -330,8 +325,6 @@ bool place_domain_could(const struct place_work *work);
 /* Reads what the ask says of them; pins are marked, and nothing is on. */
 void segments_begin(struct place_work *work);
 void segments_turn(struct place_work *work, enum segments_turn turn);
-/* The next member with GPUs, and its segment; FROND_NONE: there is none. */
-uint32_t segments_next(const struct place_work *work, struct segment_walk *walk);
 /* Of the level; FROND_NONE: the node is in none. */
 uint32_t segments_domain(const struct place_work *work, uint32_t position);
 /* The rule with segments, where the one without has been found; false: capacity suffices for none. */

@@ -298,13 +298,28 @@ static void realise(struct view *view, const struct repair *best)
 
 /* ---- phase 3: targets ----------------------------------------------------------------------------------------------- */
 
+/* The same target, when segments without room for those that they have lost move as a whole. */
+static void try_segments(struct view *view, struct target target, struct repair *best)
+{
+	target.segments = true;
+	target_choose(view, &target);
+	target.moves = 0;
+	for (uint32_t i = 0; i < view->work->roster.count; i++)
+		target.moves += view->work->state[i] == LOST || view->work->state[i] == MOVES;
+	nobody_moves(view);
+	if (!best->found || target.moves < best->moves)
+		try_target(view, &target, best);
+}
+
 /* Of the targets that work with the fewest moves, the best by spec 3.4; equal: the first. */
 static void try_targets(struct view *view, struct repair *best)
 {
 	for (uint32_t i = 0; i < view->target_count && !view->budget->spent; i++) {
 		if (best->found && view->targets[i].moves > best->moves)
 			return;
-		try_target(view, &view->targets[i], best);
+		bool fits = try_target(view, &view->targets[i], best);
+		if (!fits && view->rule.segment_size > 0 && !view->targets[i].none)
+			try_segments(view, view->targets[i], best);
 	}
 }
 
@@ -475,6 +490,8 @@ static void move_by_rule(struct view *view, uint32_t *least, struct repair *best
 	view->rule = rule_of(&view->ask, &view->answer);
 	view->spreads = ask_spreads(&view->ask);
 	*least = targets_survey(view);
+	if (view->rule.segment_size > 0 && view->rule.name > FROND_RULE_NVLINK_DOMAIN && view->size != 0)
+		*least = max_u32(*least, view->lost + segments_least(view));
 	try_targets(view, best);
 	if (!view->hopeless && (!best->found || best->moves > *least))
 		try_fewer(view, least, best);

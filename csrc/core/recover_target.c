@@ -80,6 +80,11 @@ static struct count count_node(const struct view *view, uint32_t position)
 			      min_u32(free / view->largest, limit)};
 }
 
+uint32_t targets_room(const struct view *view, uint32_t position)
+{
+	return count_node(view, position).room;
+}
+
 static struct count count_leaf(const struct view *view, uint32_t leaf)
 {
 	const struct fabric *fabric = view->fabric;
@@ -433,7 +438,9 @@ void target_choose(struct view *view, const struct target *target)
 	for (uint32_t i = 0; i < work->roster.count; i++)
 		if (work->state[i] == STAYS && !keeps(view, target, i))
 			work->state[i] = MOVES;
-	if (extra == 0)
+	if (target->segments)
+		segments_mark(view);
+	if (extra == 0 || target->segments)
 		return;
 	memset(work->staying, 0, view->fabric->leaf_count * sizeof *work->staying);
 	for (uint32_t i = 0; i < work->roster.count; i++)

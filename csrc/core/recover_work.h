@@ -22,6 +22,7 @@ struct target {
 	uint32_t owed;  /* leaves or spines inside that have nobody and must be used */
 	uint32_t moves; /* when the planner agrees */
 	bool none;      /* keeps nobody: goes anywhere */
+	bool segments;  /* those that have no room for their lost ones move as a whole */
 };
 
 struct view { /* one repair */
@@ -61,7 +62,18 @@ static inline uint32_t leaf_of_member(const struct view *view, uint32_t i)
 /* The targets of the rule, with the lost ones gone and nobody marked. Returns moves without which there is no repair; the
  * budget may end it early: view->cut. */
 uint32_t targets_survey(struct view *view);
+/* Members that fit on a node beside the others, at most. */
+uint32_t targets_room(const struct view *view, uint32_t position);
 /* Marks who moves for this target. */
 void target_choose(struct view *view, const struct target *target);
+
+/* ---- recover_segment.c: gangs with segments ------------------------------------------------------------------------------ */
+
+/* Marks the members of segments that have to leave beside those that move already; returns how many move then, lost ones
+ * included. */
+uint32_t segments_mark(struct view *view);
+/* Nobody is marked: healthy members that have to move, because the domain of a segment has no room for its lost ones and
+ * only a whole segment can leave it; at least. Members have one size. */
+uint32_t segments_least(const struct view *view);
 
 #endif
