@@ -114,6 +114,10 @@ uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu);
 int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold, uint32_t slot, uint32_t mask,
 		     uint32_t by_count, uint32_t rank, uint32_t label, uint32_t *out);
 
+/* Counts what an entry holds onto its node or off it, with the sums of leaf and spine; the entry itself stays. Who tries
+ * what would be if pods were gone counts them off, and back before returning. The entry has a node. */
+void ledger_count(struct ledger *ledger, const struct entry *entry, bool onto);
+
 /* What the entry held by count it holds by these devices from now on; nobody else has them. */
 void ledger_devices(struct ledger *ledger, uint32_t entry, uint32_t mask);
 
