@@ -35,7 +35,8 @@ __extension__ struct entry {
 	uint64_t rank_up : ID_BITS;      /* none: in no plan of ours */
 	uint64_t node_next_up : ID_BITS; /* the node's entries; few enough to walk along */
 	uint64_t chain_up : ID_BITS;     /* next of the hash bucket, or of the free list */
-	uint64_t : 4;
+	uint64_t ends : 1;               /* window.c: when it ends is known; zero between calls */
+	uint64_t : 3;
 	uint64_t slot_up : SLOT_BITS;      /* node; none: a member without GPUs */
 	uint64_t by_count : BY_COUNT_BITS; /* GPUs held by count */
 	uint64_t mask : FROND_GPUS_MAX;    /* GPUs held by device */

@@ -274,7 +274,6 @@ static void hand_out_gpus(struct place_work *work, struct frond_place *places)
 static void count_use(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	struct frond_plan *plan = &work->answer->plan;
 	struct use use = use_none();
 	uint32_t count = 0;
 	bool ascending = true;
@@ -291,10 +290,7 @@ static void count_use(struct place_work *work)
 		sort_u64(work->member_list, count);
 	for (uint32_t i = 0; i < count; i++)
 		use_add(&use, fabric, (uint32_t)work->member_list[i], 0);
-	plan->spines = use.extent.spines - use.loose;
-	plan->leaves = use.extent.leaves - use.loose;
-	plan->runs = use.extent.runs - use.loose;
-	plan->nodes = use.extent.nodes;
+	plan_use(&work->answer->plan, &use);
 	work->answer->extent = use.extent;
 }
 
