@@ -284,12 +284,13 @@ func named(number uint32, names map[uint32]string) string {
 type PlanFlag uint32
 
 const (
-	PlanRelaxed       PlanFlag = 1  // the rule could not be met and was allowed to break
-	PlanShapeless     PlanFlag = 2  // capacity suffices, but never in the rule's shape
-	PlanUnknownDomain PlanFlag = 4  // preferred-domain names nothing in the fabric
-	PlanNoTopology    PlanFlag = 8  // the cluster has no leaves
-	PlanBounded       PlanFlag = 16 // more candidates were equal than are compared
-	PlanUnknownGPU    PlanFlag = 32 // preferIds lists an id that is no GPU of the cluster
+	PlanRelaxed       PlanFlag = 1   // the rule could not be met and was allowed to break
+	PlanShapeless     PlanFlag = 2   // capacity suffices, but never in the rule's shape
+	PlanUnknownDomain PlanFlag = 4   // preferred-domain names nothing in the fabric
+	PlanNoTopology    PlanFlag = 8   // the cluster has no leaves
+	PlanBounded       PlanFlag = 16  // more candidates were equal than are compared
+	PlanUnknownGPU    PlanFlag = 32  // preferIds lists an id that is no GPU of the cluster
+	PlanSegmentless   PlanFlag = 128 // shapeless because of segments alone
 )
 
 // Plan is what the engine answers. The layout is the ABI's.

@@ -17,6 +17,7 @@ const (
 	reasonUnknownGPU    = "UnknownPreferredGPU"
 	reasonNoTopology    = "NoTopology"
 	reasonRuleNeverMet  = "RuleNeverMet"
+	reasonSegmentsNever = "SegmentsNeverFit"
 	reasonRuleRelaxed   = "RuleRelaxed"
 )
 
@@ -33,6 +34,10 @@ func (p *Plugin) warn(pod *v1.Pod, plan shim.Plan, fresh func(shim.PlanFlag) boo
 		tell(shim.PlanUnknownGPU, reasonUnknownGPU, unknownGPUs(p.reader.UnknownGPUs(pod)))
 	}
 	tell(shim.PlanNoTopology, reasonNoTopology, "the cluster has no topology; the job is placed without a rule")
+	if plan.Flags&shim.PlanSegmentless != 0 { // shapeless, too, and this says why
+		tell(shim.PlanSegmentless, reasonSegmentsNever, fmt.Sprintf("no part of the fabric could ever hold segments of %.63q ranks in one domain each; they count as a preference", p.reader.Annotations(pod)[workload.SegmentSize]))
+		plan.Flags &^= shim.PlanShapeless
+	}
 	tell(shim.PlanShapeless, reasonRuleNeverMet, fmt.Sprintf("the cluster never has the shape that the rule %q asks for; it counts as a preference", plan.Rule.String()))
 	if plan.Outcome == shim.Placed {
 		tell(shim.PlanRelaxed, reasonRuleRelaxed, fmt.Sprintf("the rule %q could not be met and was allowed to break", plan.Rule.String()))

@@ -21,6 +21,7 @@ const (
 	Prefix           = "topology.scheduler/"
 	GPUCount         = Prefix + "gpu-count"
 	PreferredDomain  = Prefix + "preferred-domain"
+	SegmentSize      = Prefix + "segment-size"
 	Rank             = Prefix + "rank"
 	Domain           = Prefix + "domain"
 	Allocated        = "gpu.scheduling/allocated"

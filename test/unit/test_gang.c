@@ -349,13 +349,15 @@ static void test_terms_are_kept_to_the_last_bit(void)
 		{.gpu = {.min_gbps = TERMS_GBPS_MASK}},
 		{.gpu = {.prefer = listed}},
 		{.insists = true},
+		{.segments = {.size = FROND_MEMBERS_MAX, .level = SEGMENT_LEAF}},
 		{STRATEGY_CONSOLIDATED,
 		 MODE_PREFERRED,
 		 RECOVERY_MOVE_GANG,
 		 true,
 		 false,
 		 400,
-		 0x123456789abull,
+		 {16, SEGMENT_NVLINK},
+		 0x123456789abull & domain,
 		 {GPU_SPREAD, MODE_PREFERRED, GPU_SAME_SOCKET, 300, 0x8001}},
 	};
 	place(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .priority = 3, .deadline_ms = 7});
@@ -370,6 +372,8 @@ static void test_terms_are_kept_to_the_last_bit(void)
 		TEST_ASSERT_EQUAL(kept[i].latency_sensitive, out.latency_sensitive);
 		TEST_ASSERT_EQUAL(kept[i].insists, out.insists);
 		TEST_ASSERT_EQUAL_UINT32(kept[i].bandwidth_gbps, out.bandwidth_gbps);
+		TEST_ASSERT_EQUAL_UINT16(kept[i].segments.size, out.segments.size);
+		TEST_ASSERT_EQUAL_UINT8(kept[i].segments.level, out.segments.level);
 		TEST_ASSERT_EQUAL_HEX64(kept[i].domain, out.domain);
 		TEST_ASSERT_EQUAL(kept[i].gpu.policy, out.gpu.policy);
 		TEST_ASSERT_EQUAL(kept[i].gpu.mode, out.gpu.mode);

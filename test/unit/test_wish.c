@@ -108,7 +108,8 @@ static void test_keys_that_frond_writes_are_passed_over(void)
 static void test_an_unknown_key_is_refused_by_name(void)
 {
 	static const char known[] = "; known are gpu-count, preferred-domain, network-bandwidth, latency-sensitive, "
-				    "placement-strategy, topology-mode, topology-wait, recovery";
+				    "placement-strategy, topology-mode, topology-wait, recovery, segment-size, "
+				    "segment-level, expected-duration";
 	char sentence[FROND_TEXT_MAX] = PREFIX "gpu-cnt: is not a known key";
 	refused(PREFIX "gpu-cnt", "1", strcat(sentence, known));
 	strcpy(sentence, PREFIX ": is not a known key");
@@ -279,6 +280,45 @@ static void test_the_wait_is_a_duration(void)
 		PREFIX "topology-wait: \"10 minutes\" is not a duration; write for example \"10m\" or \"forever\"");
 }
 
+static void test_a_segment_is_so_many_ranks(void)
+{
+	static const char sentence[] = " is not a number of ranks from 1 to 2147483647; write for example \"16\"";
+	static const char *const wrong[] = {"0",   "",    "-1",  "2147483648", "99999999999999999999",
+					    "016", "16 ", "1.5", "all"};
+	accepted("", "");
+	TEST_ASSERT_EQUAL_UINT16(0, wish.segments.size);
+	accepted(PREFIX "segment-size", "16");
+	TEST_ASSERT_EQUAL_UINT16(16, wish.segments.size);
+	TEST_ASSERT_EQUAL(SEGMENT_DEFAULT, wish.segments.level);
+	accepted(PREFIX "segment-size", "2147483647"); /* the whole gang, whatever its size */
+	TEST_ASSERT_EQUAL_UINT16(FROND_MEMBERS_MAX, wish.segments.size);
+	for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		char expected[FROND_TEXT_MAX];
+		snprintf(expected, sizeof expected, PREFIX "segment-size: \"%s\"%s", wrong[i], sentence);
+		refused(PREFIX "segment-size", wrong[i], expected);
+	}
+	refused(PREFIX "segment-level", "rack",
+		PREFIX "segment-level: \"rack\" is not a level; write \"nvlink\" or \"leaf\"");
+	refused(PREFIX "segment-level", "leaf",
+		PREFIX "segment-level: is given without a segment-size; write for example " PREFIX
+		       "segment-size: \"16\"");
+}
+
+static void test_the_expected_duration_has_an_end(void)
+{
+	static const char sentence[] = " is not how long a member runs; write for example \"2h\" or \"1h30m\"";
+	static const char *const wrong[] = {"soon", "forever", "", "0s", "2"};
+	accepted("", "");
+	TEST_ASSERT_EQUAL_INT64(WAIT_FOREVER, wish.expected_ms);
+	accepted(PREFIX "expected-duration", "2h");
+	TEST_ASSERT_EQUAL_INT64(7200000, wish.expected_ms);
+	for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		char expected[FROND_TEXT_MAX];
+		snprintf(expected, sizeof expected, PREFIX "expected-duration: \"%s\"%s", wrong[i], sentence);
+		refused(PREFIX "expected-duration", wrong[i], expected);
+	}
+}
+
 static void test_hostile_bytes_are_shown_harmlessly(void)
 {
 	refused(PREFIX "topology-mode", "\x1b[31m\n",
@@ -303,6 +343,8 @@ int main(void)
 	RUN_TEST(test_latency_sensitive_is_required_without_end);
 	RUN_TEST(test_strategy_mode_and_recovery_are_words_of_their_lists);
 	RUN_TEST(test_the_wait_is_a_duration);
+	RUN_TEST(test_a_segment_is_so_many_ranks);
+	RUN_TEST(test_the_expected_duration_has_an_end);
 	RUN_TEST(test_hostile_bytes_are_shown_harmlessly);
 	return UNITY_END();
 }
