@@ -9,8 +9,6 @@
 #define CELLS_NODES      16384u /* engines up to this size get a table that seldom has to be computed again */
 #define CELLS_MOST       (1u << 21) /* its cells */
 
-#define STEPS_NODE 4u   /* of the budget, where the counts of leaves do not tell what a plan wants to know: of a node */
-#define STEPS_SET  100u /* and of one that has to be asked for sets of GPUs */
 
 /* What stands in the scratch at one time: a list and sums by item, and beside them three rows by member, a view of every
  * spine or members to sort; or a list, numbers by item and as many rows of the table as there is room for. */
@@ -50,6 +48,7 @@ struct place_work *place_layout(struct arena *arena, struct fabric *fabric, cons
 	uint32_t members = nodes < FROND_MEMBERS_MAX / FROND_GPUS_MAX ? nodes * FROND_GPUS_MAX : FROND_MEMBERS_MAX;
 	work->pin = arena_take(arena, nodes, sizeof *work->pin);
 	work->take = arena_take(arena, nodes, sizeof *work->take);
+	work->now = arena_raw(arena, nodes, sizeof *work->now);
 	work->taken = arena_take(arena, nodes, sizeof *work->taken);
 	work->hold = arena_raw(arena, leaves, sizeof *work->hold);
 	work->stamp = arena_take(arena, leaves, sizeof *work->stamp);
@@ -70,6 +69,7 @@ struct place_work *place_layout(struct arena *arena, struct fabric *fabric, cons
 	scratch_layout(&work->scratch, arena, nodes, members, scratch);
 	if (place == NULL)
 		return NULL;
+	place->purse = &place->budget;
 	place->fabric = fabric;
 	place->leaf_sums = fabric->leaf;
 	place->spine_sums = fabric->spine;
@@ -187,10 +187,11 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
 	place_rooms_mark(work);
+	if (work->scope.constrained)
+		memset(work->now, 0, fabric->node_count * sizeof *work->now);
 	if (!work->scope.counted &&
 	    work->gang.size != 0) /* nodes have to be looked at; place_mixed.c pays for its own */
-		budget_charge(&work->budget,
-			      (uint64_t)(work->scope.constrained ? STEPS_SET : STEPS_NODE) * fabric->node_count);
+		budget_charge(&work->budget, (uint64_t)STEPS_NODE * fabric->node_count);
 }
 
 /* Leaves the scratch as begin() expects it. */
@@ -199,7 +200,7 @@ static void finish(struct place_work *work)
 	mark_pins(work, UINT32_MAX);
 	for (uint32_t i = 0; i < work->ask->count; i++)
 		if (work->member_pos[i] != FROND_NONE && work->ask->members[i].gpus > 0)
-			work->take[work->member_pos[i]] = work->taken[work->member_pos[i]] = 0;
+			work->taken[work->member_pos[i]] = work->take[work->member_pos[i]] = 0;
 }
 
 /* ---- after ---------------------------------------------------------------------------------------------------------- */
@@ -383,7 +384,7 @@ static uint32_t decide(struct place_work *work)
 	else
 		place_nearest(work);
 	place_blockers(work);
-	return mixed && (answer->cut || work->budget.spent) ? FROND_UNDECIDED : FROND_WAITS;
+	return answer->cut || (mixed && work->budget.spent) ? FROND_UNDECIDED : FROND_WAITS;
 }
 
 void place_begin(struct place_work *work, const struct ask *ask, struct answer *answer)

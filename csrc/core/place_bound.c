@@ -7,7 +7,6 @@
  */
 #include "core/place_work.h"
 
-#define STEPS_NODE 6u /* of the budget: a node is looked at */
 #define PAIRED     4u /* sizes of which every subset is a weight, as far as there is room */
 
 /* ---- what a node may give ----------------------------------------------------------------------------------------- */
@@ -225,8 +224,8 @@ static void cap_leaf(const struct place_work *work, uint32_t *sums)
 	}
 }
 
-/* Rows of the sums: as many bounds as the scratch has room for. */
-static void sum_leaves(struct place_work *work)
+/* Rows of the sums: as many bounds as the scratch has room for. Returns the steps that it took. */
+static uint64_t sum_leaves(struct place_work *work)
 {
 	struct pack *pack = &work->pack;
 	const struct fabric *fabric = work->fabric;
@@ -238,12 +237,14 @@ static void sum_leaves(struct place_work *work)
 	pack->sums = (uint32_t *)(void *)from;
 	pack->free = from + ((uint64_t)rows * pack->rows + 1) / 2;
 	uint32_t all[PACK_BOUNDS] = {0};
+	uint64_t steps = (uint64_t)STEPS_NODE * (work->items - fabric->leaf_count);
 	for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++)
 		pack->leaf_most[bound] = 0;
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		uint32_t here[PACK_BOUNDS] = {0};
 		memcpy(pack->sums + (size_t)leaf * pack->rows, all, pack->rows * sizeof *all);
 		add_leaf(work, leaf, here);
+		steps += counted(work, leaf) ? STEPS_BOUNDS : (uint64_t)STEPS_NODE * leaf_nodes(fabric, leaf);
 		if (work->ask->max_gpus_per_leaf > 0 || work->ask->max_nodes_per_leaf > 0)
 			cap_leaf(work, here);
 		for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++) {
@@ -261,6 +262,7 @@ static void sum_leaves(struct place_work *work)
 		}
 	}
 	memcpy(pack->all, all, sizeof all);
+	return steps;
 }
 
 void pack_begin(struct place_work *work, bool today)
@@ -271,7 +273,7 @@ void pack_begin(struct place_work *work, bool today)
 	if (work->pack.kinds > 0) {
 		set_weights(&work->pack);
 		set_bounds(&work->pack);
-		sum_leaves(work);
+		budget_charge(&work->budget, sum_leaves(work));
 	}
 }
 
@@ -280,8 +282,7 @@ void pack_measure(struct place_work *work, uint32_t per_node)
 	work->scope.per_node = per_node;
 	if (work->pack.kinds == 0)
 		return;
-	budget_take(&work->budget, (uint64_t)STEPS_NODE * work->fabric->node_count); /* who measures again minds it */
-	sum_leaves(work);
+	budget_take(&work->budget, sum_leaves(work)); /* who measures again minds it */
 }
 
 bool pack_may(const struct place_work *work, uint32_t lo, uint32_t hi)

@@ -14,7 +14,6 @@
  */
 #include "core/place_mixed.h"
 
-#define CONSIDER_STEPS 40u /* of the budget, for every member of a candidate */
 
 struct trial { /* the best placement so far; its positions are in work->candidates.picks */
 	bool found;
@@ -120,7 +119,7 @@ static void consider(struct place_work *work, struct trial *best)
 	if (order > 0)
 		return;
 	add_leaves(work, &trial.shape, &trial.gain);
-	budget_take(&work->budget, CONSIDER_STEPS * work->ask->count + item_end(work, trial.shape.hi - 1) -
+	budget_take(&work->budget, STEPS_CONSIDER * work->ask->count + item_end(work, trial.shape.hi - 1) -
 					   item_start(work, trial.shape.lo));
 	if (order == 0)
 		order = place_compare(work, &trial.gain, &best->gain);

@@ -90,10 +90,25 @@ static uint32_t fewest_leaves(struct place_work *work, uint32_t spread, bool *sp
 	return 0;
 }
 
+/* Spines of the shortest chain that the bounds allow; UINT32_MAX: none. */
+static uint32_t shortest_chain(const struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t best = UINT32_MAX, first = 0;
+	for (uint32_t last = 0; last < fabric->spine_count; last++) {
+		if (!spine_adjacent(fabric, last))
+			first = last;
+		for (; first <= last && pack_may(work, fabric->spine_start[first], fabric->spine_start[last + 1]); first++)
+			best = min_u32(best, last - first + 1);
+	}
+	return best;
+}
+
 static uint32_t fewest_spines(struct place_work *work, uint32_t spread)
 {
 	const struct fabric *fabric = work->fabric;
-	for (uint32_t length = spread > 0 ? 1 : 2; length <= fabric->spine_count; length++)
+	for (uint32_t length = max_u32(spread > 0 ? 1 : 2, shortest_chain(work)); length <= fabric->spine_count;
+	     length++)
 		for (uint32_t exactly = 0; exactly < 2; exactly++)
 			for (uint32_t first = 0, joined = 0; first + length <= fabric->spine_count; first++) {
 				uint32_t lo = fabric->spine_start[first], hi = fabric->spine_start[first + length],

@@ -15,7 +15,6 @@
 #define LISTED  ((uint8_t) ~(NIBBLE << 4))
 #define WITHOUT 0u
 
-#define STEPS_EXCEPTION 8u /* of the budget, to mark one and to take the mark away */
 
 static uint8_t code_of(const struct place_work *work, const struct frond_room *room)
 {

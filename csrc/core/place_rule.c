@@ -13,7 +13,6 @@
  */
 #include "core/place_work.h"
 
-#define STEPS_NODE 8u /* of the budget, for one that is looked at */
 
 /* A latency-sensitive gang wants the smallest domain that could hold it, whatever its strategy. */
 static bool counts_nodes(const struct place_work *work)
@@ -161,23 +160,25 @@ static struct sums add_up(struct place_work *work)
 	return sums;
 }
 
+/* The shortest chain of adjacent spines whose best runs are enough; 0: none is. */
 static uint32_t fewest_spines(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t best = 0;
-	for (uint32_t first = 0; first < fabric->spine_count; first++) {
-		uint64_t members = 0, nodes = 0;
-		for (uint32_t spine = first; spine < fabric->spine_count && (best == 0 || spine - first + 1 < best);
-		     spine++) {
-			const struct spine_view *view = view_of(work, spine);
-			if (view->run_members == 0 || (spine > first && !spine_adjacent(fabric, spine)))
-				break;
-			members += view->run_members;
-			nodes += view->run_nodes;
-			if (enough(work, members, nodes)) {
+	uint64_t members = 0, nodes = 0; /* of the spines from `first` on */
+	uint32_t best = 0, first = 0;
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		const struct spine_view *view = view_of(work, spine);
+		if (view->run_members == 0 || !spine_adjacent(fabric, spine)) {
+			members = nodes = 0;
+			first = spine + (view->run_members == 0);
+		}
+		members += view->run_members;
+		nodes += view->run_members == 0 ? 0 : view->run_nodes;
+		for (; first <= spine && enough(work, members, nodes); first++) {
+			if (best == 0 || spine - first + 1 < best)
 				best = spine - first + 1;
-				break;
-			}
+			members -= view_of(work, first)->run_members;
+			nodes -= view_of(work, first)->run_nodes;
 		}
 	}
 	return best;

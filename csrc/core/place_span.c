@@ -9,8 +9,6 @@
  */
 #include "core/place_work.h"
 
-#define STEPS_FILL 24u /* of a node of an item, when two of its fills are compared */
-#define STEPS_ROOM 4u  /* of a node of a window, when the fewest nodes are counted */
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
@@ -240,7 +238,7 @@ static uint32_t next_count(struct place_work *work, const struct run *run, const
 	if (!place_shares(work))
 		return from;
 	for (uint32_t count = from + 1; count-- > frame->least && !work->candidates.stop;) {
-		place_pay(work, (uint64_t)STEPS_ROOM * (item_start(work, end) - item_start(work, frame->at)));
+		place_pay(work, (uint64_t)STEPS_NODE * (item_start(work, end) - item_start(work, frame->at)));
 		uint64_t nodes = frame->cost + place_nodes_for(work, frame->at, count);
 		uint32_t after = frame->rest == count && frame->at + 1 == end
 					 ? 0
@@ -559,18 +557,37 @@ struct chain { /* adjacent spines first … last, and their items inside the pre
 	/* kept up to date spine by spine */
 	uint64_t members, pinned; /* in their best runs; of the gang */
 	uint32_t empty, apart;    /* spines without a run that would do; not adjacent to the one before */
+	uint32_t reach;           /* no later start has a chain that holds the gang and ends before this spine */
 };
 
-/* Counts a spine as part of the chain (sign = 1), or no longer. */
-static void chain_count(struct place_work *work, struct chain *chain, uint32_t spine, uint32_t sign)
+/* What chains want to know of a spine, in alike_seen[]: chains of all lengths ask for it again and again. */
+#define SPINE_PINNED 16u /* bits below: members of its best run, no more than are missing, + 1; 0: no run will do */
+_Static_assert(FROND_MEMBERS_MAX < 1u << (SPINE_PINNED - 1), "members of a spine");
+
+/* Counts every spine under the present measure. */
+static void spines_count(struct place_work *work)
 {
-	uint32_t lo = max_u32(work->fabric->spine_start[spine], work->scope.lo);
-	uint32_t hi = min_u32(work->fabric->spine_start[spine + 1], work->scope.hi);
-	uint64_t run = best_run(work, lo, hi), here = 0, factor = sign == 1 ? 1 : UINT64_MAX;
-	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
-		here += item_pin(work, item);
-	chain->members += factor * (run - (here > 0 && run > 0));
-	chain->pinned += factor * here;
+	const struct fabric *fabric = work->fabric;
+	budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (work->scope.hi - work->scope.lo) + fabric->spine_count);
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
+		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->scope.hi), here = 0;
+		uint64_t run = best_run(work, lo, hi), missing = work->gang.missing;
+		for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
+			here += item_pin(work, item);
+		uint64_t members = run - (here > 0 && run > 0);
+		work->candidates.alike_seen[spine] =
+			here << SPINE_PINNED | (run == 0 ? 0 : (uint32_t)(members < missing ? members : missing) + 1);
+	}
+}
+
+/* Counts a spine as part of the chain (sign = 1), or no longer. */
+static void chain_count(const struct place_work *work, struct chain *chain, uint32_t spine, uint32_t sign)
+{
+	uint32_t counted = work->candidates.alike_seen[spine], run = counted & ((1u << SPINE_PINNED) - 1);
+	uint64_t factor = sign == 1 ? 1 : UINT64_MAX;
+	chain->members += factor * (run - (run > 0));
+	chain->pinned += factor * (counted >> SPINE_PINNED);
 	chain->empty += sign * (run == 0);
 }
 
@@ -580,11 +597,11 @@ static void chain_apart(const struct place_work *work, struct chain *chain, uint
 }
 
 /* The chain of spines first … last; most of them are those that it had. */
-static void chain_move(struct place_work *work, struct chain *chain, uint32_t first, uint32_t last)
+static void chain_move(const struct place_work *work, struct chain *chain, uint32_t first, uint32_t last)
 {
 	bool little = chain->first > chain->last || chain->last < first || last - first < (chain->last - first) / 2;
 	if (little) { /* in common */
-		*chain = (struct chain){.first = first, .last = first};
+		*chain = (struct chain){.first = first, .last = first, .reach = chain->reach};
 		chain_count(work, chain, first, 1);
 	}
 	while (chain->first < first) {
@@ -614,22 +631,31 @@ static struct chain no_chain(void)
 	return (struct chain){.first = 1}; /* first > last */
 }
 
-/* The next chain of up to `longest` adjacent spines inside [work->scope.lo, work->scope.hi), shorter ones first at each start. */
+/* The next chain of up to `longest` adjacent spines that can hold the gang, shorter ones first at each start. One that
+ * begins later and ends no later holds no more: where a start found none, the next one need not look. */
 static bool next_chain(struct place_work *work, uint32_t shortest, uint32_t longest, struct chain *chain)
 {
 	const struct fabric *fabric = work->fabric;
 	bool begun = chain->first <= chain->last;
 	uint32_t first = begun ? chain->first : 0, last = begun ? chain->last + 1 : shortest - 1;
-	for (;; first++, last = first + shortest - 1) {
-		if (first + shortest > fabric->spine_count)
-			return false;
-		if (last - first + 1 > longest || last >= fabric->spine_count)
-			continue;
-		chain_move(work, chain, first, last);
-		if (chain->apart == 0 && chain->lo < chain->hi && item_spine(work, chain->lo) == first &&
-		    item_spine(work, chain->hi - 1) == last)
-			return true;
+	while (first + shortest <= fabric->spine_count) {
+		bool inside = last - first < longest && last < fabric->spine_count;
+		if (inside) {
+			budget_charge(&work->budget, 1);
+			chain_move(work, chain, first, last);
+			if (chain->apart == 0 && chain_holds(work, chain))
+				return true;
+			if (chain->apart == 0 && chain->empty == 0)
+				chain->reach = max_u32(chain->reach, last++);
+			else
+				inside = false; /* nor does a longer one */
+		}
+		if (!inside) {
+			first++;
+			last = max_u32(first + shortest - 1, chain->reach);
+		}
 	}
+	return false;
 }
 
 struct chains { /* for spread() */
@@ -642,6 +668,7 @@ static bool chains_hold(struct place_work *work, void *context)
 	const struct chains *chains = context;
 	const struct fabric *fabric = work->fabric;
 	struct chain chain = no_chain();
+	spines_count(work);
 	for (uint32_t first = 0, last = 0; first < fabric->spine_count; first++, last = max_u32(first, last)) {
 		chain_move(work, &chain, first, last);
 		while (chain.empty == 0 && last - first + 1 < chains->longest && last + 1 < fabric->spine_count &&
@@ -701,6 +728,7 @@ static bool span_spines(struct place_work *work)
 	uint64_t most = UINT64_MAX;
 	struct chain chain = no_chain(), untouched = {.first = 1};
 	uint32_t alike = 0;
+	spines_count(work);
 	while (!work->candidates.stop && next_chain(work, chains.shortest, longest, &chain)) {
 		if (untouched.first <= untouched.last && chain_alike(work, &chain, &untouched)) {
 			work->candidates.stop = work->candidates.seen + alike > FROND_CANDIDATES;
@@ -709,8 +737,7 @@ static bool span_spines(struct place_work *work)
 		}
 		uint32_t before = work->candidates.seen;
 		uint64_t cost = most;
-		if (chain_holds(work, &chain))
-			place_table(work, chain.lo, chain.hi, true, spreads, &most);
+		place_table(work, chain.lo, chain.hi, true, spreads, &most);
 		if (chain_alike(work, &chain, &chain)) {
 			alike = cost == most ? work->candidates.seen - before : work->candidates.seen;
 			untouched = chain;

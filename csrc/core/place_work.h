@@ -20,11 +20,12 @@
 		.worst = UINT32_MAX                                                                                    \
 	}
 
-struct choice { /* a GPU set that a claim made us look for */
+struct choice { /* a GPU set that a claim made us look for, or how many members find one, one after the other */
 	uint32_t plan;
 	uint16_t prefer, free, held, set;
-	uint16_t topology, count;
+	uint16_t topology, count; /* CHOICE_FITS + count: set is the number of members */
 };
+#define CHOICE_FITS 0x100u
 
 struct frame {              /* an item that the candidate in hand uses */
 	uint32_t at;        /* item */
@@ -163,10 +164,12 @@ struct place_work {
 	struct scope scope;
 	struct candidates candidates;
 	struct budget budget; /* of the call: place_budget() */
+	struct budget *purse; /* the same, for those who only look */
 
 	/* by position; zero outside a plan */
 	uint16_t *pin;   /* members already there */
-	uint16_t *take;  /* members that the plan puts there */
+	uint8_t *take;   /* members that the plan puts there */
+	uint8_t *now;    /* with a claim: members that its free GPUs have sets for + 1; 0: not looked at yet */
 	uint16_t *taken; /* GPUs handed out there so far, or tried */
 
 	/* exceptions; zero outside a plan, see place_room.c */
