@@ -15,7 +15,7 @@
  * What things cost, in steps of some 6 ns; measured by test/slowest, whose slowest calls are those that spend all of it.
  * What a plan does once for every node, leaf or member, however often a call plans, is charged as well.
  */
-#define STEPS_NODE      6u  /* a node is looked at, which has to come from memory */
+#define STEPS_NODE      4u  /* a node is looked at, which has to come from memory */
 #define STEPS_SETS      4u  /* so many sets of GPUs are compared for one step */
 #define STEPS_ITEM      2u  /* a leaf that has been looked at is asked again */
 #define STEPS_BOUNDS    8u  /* the bounds of a leaf, from its sums */

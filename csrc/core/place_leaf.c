@@ -71,6 +71,7 @@ static uint32_t fits(const struct place_work *work, uint32_t slot, uint32_t free
 	struct choice *choice = NULL, asked = {.topology = (uint16_t)work->nodes[slot].topology,
 					       .free = (uint16_t)free,
 					       .held = work->ask->gpu.policy == GPU_SPREAD ? (uint16_t)held : 0,
+					       .most = (uint16_t)most,
 					       .count = (uint16_t)(CHOICE_FITS + work->gang.size)};
 	if (kept && (choice = choice_of(work, asked, &known), known))
 		return choice->set;

@@ -22,7 +22,10 @@
 
 struct choice { /* a GPU set that a claim made us look for, or how many members find one, one after the other */
 	uint32_t plan;
-	uint16_t prefer, free, held, set;
+	union {
+		uint16_t prefer, most; /* the members: no more than the GPUs that pods hold by count leave room for */
+	};
+	uint16_t free, held, set;
 	uint16_t topology, count; /* CHOICE_FITS + count: set is the number of members */
 };
 #define CHOICE_FITS 0x100u
