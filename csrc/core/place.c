@@ -9,7 +9,6 @@
 #define CELLS_NODES      16384u /* engines up to this size get a table that seldom has to be computed again */
 #define CELLS_MOST       (1u << 21) /* its cells */
 
-
 /* What stands in the scratch at one time: a list and sums by item, and beside them three rows by member, a view of every
  * spine or members to sort; or a list, numbers by item and as many rows of the table as there is room for. */
 static void scratch_layout(struct scratch *scratch, struct arena *arena, uint32_t nodes, uint32_t members,
@@ -189,9 +188,6 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	place_rooms_mark(work);
 	if (work->scope.constrained)
 		memset(work->now, 0, fabric->node_count * sizeof *work->now);
-	if (!work->scope.counted &&
-	    work->gang.size != 0) /* nodes have to be looked at; place_mixed.c pays for its own */
-		budget_charge(&work->budget, (uint64_t)STEPS_NODE * fabric->node_count);
 }
 
 /* Leaves the scratch as begin() expects it. */

@@ -5,7 +5,6 @@
  */
 #include "core/place_work.h"
 
-
 #define TERM_ONE 10000u /* a term of the weighted score, as an integer */
 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
@@ -46,11 +45,12 @@ uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t fre
 	if (wish.policy != GPU_SPREAD)
 		held = 0; /* who sits beside them does not matter */
 	bool known;
-	struct choice *kept = choice_of(work, (struct choice){.prefer = (uint16_t)wish.prefer,
-							      .topology = (uint16_t)topology,
-							      .free = (uint16_t)free,
-							      .held = (uint16_t)held,
-							      .count = (uint16_t)gpus},
+	struct choice *kept = choice_of(work,
+					(struct choice){.prefer = (uint16_t)wish.prefer,
+							.topology = (uint16_t)topology,
+							.free = (uint16_t)free,
+							.held = (uint16_t)held,
+							.count = (uint16_t)gpus},
 					&known);
 	if (!known) {
 		struct gpuset *sets = work->sets[topology];
@@ -203,10 +203,12 @@ uint32_t place_hold(struct place_work *work, uint32_t item)
 		return leaf_hold(work, &work->fabric->leaf[item]);
 	if (item >= work->fabric->leaf_count) { /* one node */
 		uint32_t room = place_node_now(work, item_start(work, item));
+		budget_charge(&work->budget, STEPS_NODE / 2);
 		return work->scope.one_node ? min_u32(room, work->gang.missing) : room;
 	}
 	if (work->stamp[item] != work->scope.measure) {
 		work->hold[item] = hold_by_nodes(work, item);
+		budget_charge(&work->budget, (uint64_t)STEPS_NODE * leaf_nodes(work->fabric, item));
 		work->stamp[item] = work->scope.measure;
 	}
 	return work->hold[item];
@@ -237,6 +239,7 @@ uint32_t place_cap_by_nodes(const struct place_work *work, uint32_t item, uint32
 {
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0};
 	*nodes = *node_members = 0;
+	budget_charge(work->purse, (uint64_t)STEPS_NODE * (item_end(work, item) - item_start(work, item)));
 	if (item >= work->fabric->leaf_count) { /* one node */
 		*node_members = place_node_cap(work, item_start(work, item));
 		*nodes = *node_members > 0;

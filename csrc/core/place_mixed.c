@@ -14,7 +14,6 @@
  */
 #include "core/place_mixed.h"
 
-
 struct trial { /* the best placement so far; its positions are in work->candidates.picks */
 	bool found;
 	struct shape shape;

@@ -98,7 +98,8 @@ static uint32_t shortest_chain(const struct place_work *work)
 	for (uint32_t last = 0; last < fabric->spine_count; last++) {
 		if (!spine_adjacent(fabric, last))
 			first = last;
-		for (; first <= last && pack_may(work, fabric->spine_start[first], fabric->spine_start[last + 1]); first++)
+		for (; first <= last && pack_may(work, fabric->spine_start[first], fabric->spine_start[last + 1]);
+		     first++)
 			best = min_u32(best, last - first + 1);
 	}
 	return best;

@@ -7,9 +7,9 @@
  */
 #include "core/place_work.h"
 
-#define FLAGS      5u
-#define PATTERNS   1024u /* of all sizes, and of three pod templates of one size, there are fewer on 16 GPUs */
-#define UNREACHED  UINT16_MAX
+#define FLAGS     5u
+#define PATTERNS  1024u /* of all sizes, and of three pod templates of one size, there are fewer on 16 GPUs */
+#define UNREACHED UINT16_MAX
 
 /* How far the run or runs of a table's row have come. */
 enum flag {

@@ -15,7 +15,6 @@
 #define LISTED  ((uint8_t) ~(NIBBLE << 4))
 #define WITHOUT 0u
 
-
 static uint8_t code_of(const struct place_work *work, const struct frond_room *room)
 {
 	const struct node *node = &work->nodes[room->slot];

@@ -13,7 +13,6 @@
  */
 #include "core/place_work.h"
 
-
 /* A latency-sensitive gang wants the smallest domain that could hold it, whatever its strategy. */
 static bool counts_nodes(const struct place_work *work)
 {
@@ -47,8 +46,6 @@ static void view_leaves(struct place_work *work, uint32_t spine)
 	struct spine_view *view = &work->scratch.view[spine];
 	*view = (struct spine_view){.members = 0};
 	for (uint32_t leaf = work->fabric->spine_start[spine]; leaf < work->fabric->spine_start[spine + 1]; leaf++) {
-		if (work->fabric->leaf_kind[leaf] == FROND_NONE) /* its nodes are looked at, one by one */
-			budget_charge(&work->budget, (uint64_t)STEPS_NODE * leaf_nodes(work->fabric, leaf));
 		uint32_t nodes, most, members = place_cap(work, leaf, &nodes, &most);
 		work->scratch.sum[leaf] = members;
 		work->scratch.list[leaf] = nodes;
@@ -74,6 +71,7 @@ static bool needs_each_node(const struct place_work *work, uint32_t leaf)
 	uint32_t holding, each;
 	if (work->scope.quick && place_cap(work, leaf, &holding, &each) == holding * each)
 		return (left + each - 1) / each >= all; /* all its nodes take the same */
+	budget_charge(work->purse, (uint64_t)STEPS_NODE * all);
 	for (uint32_t at = item_start(work, leaf); at < item_end(work, leaf); at++)
 		rooms[place_node_cap(work, at)]++;
 	for (uint32_t room = FROND_GPUS_MAX; room > 0 && left > 0; room--) {
@@ -150,7 +148,6 @@ static struct sums add_up(struct place_work *work)
 		sums.slow_nodes = view->slow_nodes > sums.slow_nodes ? view->slow_nodes : sums.slow_nodes;
 		sums.node_members = max_u32(sums.node_members, view->node_members);
 	}
-	budget_charge(&work->budget, (uint64_t)STEPS_NODE * (work->items - fabric->leaf_count));
 	for (uint32_t item = fabric->leaf_count; item < work->items; item++) {
 		uint32_t nodes, most;
 		sums.members += place_cap(work, item, &nodes, &most);

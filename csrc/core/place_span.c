@@ -9,7 +9,6 @@
  */
 #include "core/place_work.h"
 
-
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
 /* Do nodes of this candidate follow: behind `position` in an item that has been filled, or in later items? */
@@ -424,16 +423,25 @@ static uint32_t fullest_pinned_item(const struct place_work *work)
  * says yes. Leaves the measure at that. */
 static bool spread(struct place_work *work, bool (*holds)(struct place_work *work, void *context), void *context)
 {
-	uint32_t per_node = fullest_pinned_node(work);
+	uint32_t low = fullest_pinned_node(work), high = FROND_GPUS_MAX;
 	work->scope.per_leaf = UINT32_MAX;
-	for (; per_node <= FROND_GPUS_MAX; per_node++) {
-		place_measure(work, per_node, false);
-		if (holds(work, context))
-			break;
+	place_measure(work, low, false);
+	if (!holds(work, context)) { /* with more on a node there is more room: if it is never enough, one look tells */
+		place_measure(work, FROND_GPUS_MAX, false);
+		if (low >= high || !holds(work, context))
+			return false;
+		for (low++; low < high;) {
+			uint32_t middle = low + (high - low) / 2;
+			place_measure(work, middle, false);
+			if (holds(work, context))
+				high = middle;
+			else
+				low = middle + 1;
+		}
+		place_measure(work, high, false);
 	}
-	if (per_node > FROND_GPUS_MAX)
-		return false;
-	uint32_t low = fullest_pinned_item(work), high = work->gang.total;
+	low = fullest_pinned_item(work);
+	high = work->gang.total;
 	while (low < high) {
 		work->scope.per_leaf = low + (high - low) / 2;
 		if (holds(work, context))
@@ -772,6 +780,7 @@ static bool everywhere_holds(struct place_work *work, void *context)
 {
 	(void)context;
 	uint64_t members = 0, pinned = 0;
+	budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (work->scope.hi - work->scope.lo));
 	for (uint32_t item = work->scope.lo; item < work->scope.hi; item++) {
 		if (item_slow(work, item)) { /* of use to a gang that stays inside it */
 			if (item_most(work, item) >= work->gang.missing && item_pin(work, item) == work->gang.pins)

@@ -21,8 +21,8 @@
  */
 #include "core/place_table.h"
 
-#define NOT_KEPT    UINT32_MAX
-#define NO_WAY      (-1)
+#define NOT_KEPT UINT32_MAX
+#define NO_WAY   (-1)
 
 static uint64_t point_cost(const struct point *point)
 {

@@ -9,6 +9,7 @@
 #define ALIGN     64u
 #define TABLES    (4u << 20) /* several kinds of 16-GPU nodes */
 #define NAME_ROOM 32u
+#define PAGE      4096u
 #define FAST_GBPS 400u
 #define SLOW_GBPS 100u
 
@@ -75,11 +76,13 @@ static void put_links(struct cluster *cluster, struct dice *dice)
 	struct frond_topology uneven = links_uneven(dice), pairs = links_groups(16, 2), odd = links_groups(13, 5);
 	const struct frond_topology *all[] = {&uneven, &pairs, &odd};
 	uint32_t *ids[] = {&cluster->uneven, &cluster->pairs, &cluster->odd};
+	const uint32_t kind[] = {KIND_UNEVEN, KIND_PAIRS, KIND_ODD};
 	for (uint32_t i = 0; i < 3; i++)
-		must(cluster,
-		     cluster->abi->topology_put(cluster->engine, all[i], ids[i], cluster->text, TEXT_CAP,
-						&cluster->len),
-		     "topology_put");
+		if (cluster->input.number[N_KINDS] >> kind[i] & 1) /* a table takes long to build */
+			must(cluster,
+			     cluster->abi->topology_put(cluster->engine, all[i], ids[i], cluster->text, TEXT_CAP,
+							&cluster->len),
+			     "topology_put");
 }
 
 /* ---- nodes and pods ------------------------------------------------------------------------------------------------- */
@@ -256,6 +259,12 @@ void cluster_close(struct cluster *cluster)
 
 void cluster_restore(struct cluster *cluster)
 {
-	memcpy(cluster->memory, cluster->copy, cluster->bytes);
+	for (uint64_t at = 0; at < cluster->bytes; at += PAGE) { /* most are as they were, and looking is faster */
+		uint64_t bytes = cluster->bytes - at < PAGE ? cluster->bytes - at : PAGE;
+		uint8_t *now = (uint8_t *)cluster->memory + at;
+		const uint8_t *made = (const uint8_t *)cluster->copy + at;
+		if (memcmp(now, made, bytes) != 0)
+			memcpy(now, made, bytes);
+	}
 	cluster->dirty = false;
 }
