@@ -53,6 +53,7 @@ static enum pack_answer window_could(struct place_work *work, uint32_t length, u
 		for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
 			for (uint32_t lo = fabric->spine_start[spine];
 			     lo + length <= fabric->spine_start[spine + 1] && !repeated(work, spine); lo++) {
+				budget_charge(&work->budget, 1);
 				if (fabric->leaf_start[lo + length] - fabric->leaf_start[lo] < spread)
 					continue;
 				if (work->budget.spent)
@@ -114,6 +115,7 @@ static uint32_t fewest_spines(struct place_work *work, uint32_t spread)
 			for (uint32_t first = 0, joined = 0; first + length <= fabric->spine_count; first++) {
 				uint32_t lo = fabric->spine_start[first], hi = fabric->spine_start[first + length],
 					 nodes;
+				budget_charge(&work->budget, 1);
 				joined = max_u32(joined, first);
 				while (joined + 1 < first + length && spine_adjacent(fabric, joined + 1))
 					joined++;

@@ -127,13 +127,18 @@ struct run {                          /* a search over runs of usable items */
 	bool found;                   /* some window holds what is missing */
 	uint32_t nodes;               /* fewest of such a window, when members may share nodes */
 	uint32_t first_pin, last_pin; /* items; first > last: nobody is pinned */
+	uint32_t pinned;              /* items from one to the other with a pinned member */
 	void (*visit)(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi);
 };
 
-static uint32_t owed(const struct place_work *work, uint32_t lo, uint32_t hi)
+/* Items of [lo, hi) that must get a member: those where nobody is pinned. */
+static uint32_t owed(const struct place_work *work, const struct run *run, uint32_t lo, uint32_t hi)
 {
 	uint32_t count = hi > lo ? hi - lo : 0;
-	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
+	if (work->gang.pins > 0 && lo <= run->first_pin && hi > run->last_pin)
+		return count - run->pinned;
+	for (uint32_t item = max_u32(lo, run->first_pin); work->gang.pins > 0 && item < min_u32(hi, run->last_pin + 1);
+	     item++)
 		count -= item_pin(work, item) > 0;
 	return count;
 }
@@ -148,7 +153,7 @@ static uint32_t window_end(const struct place_work *work, const struct run *run,
 		return 0;
 	uint32_t must = run->exact ? end : work->gang.pins > 0 ? run->last_pin + 1 : item + 1;
 	if (work->scratch.sum[end] - work->scratch.sum[item] < work->gang.missing ||
-	    owed(work, item, must) > work->gang.missing)
+	    owed(work, run, item, must) > work->gang.missing)
 		return 0;
 	return end;
 }
@@ -180,52 +185,100 @@ static uint32_t fewest_nodes_capped(struct place_work *work, uint32_t lo, uint32
 	return (uint32_t)least[members];
 }
 
-/* Fewest nodes for `members` on items [lo, hi), each of them in use: the roomiest of each that has nobody pinned, then
- * the roomiest of all. UINT32_MAX: they do not fit. */
-static uint32_t fewest_nodes(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
+struct tally {                              /* the nodes of a window, by the members they could take */
+	uint32_t rooms[FROND_GPUS_MAX + 1]; /* of those that nobody of the gang uses yet */
+	uint32_t tops[FROND_GPUS_MAX + 1];  /* of them, the roomiest of each item where nobody is pinned */
+	uint32_t spare;                     /* room on the nodes that the gang uses */
+	uint32_t items;                     /* without a pinned member */
+};
+
+/* Counts an item as part of the window (sign = 1), or no longer. */
+static void tally_item(struct place_work *work, struct tally *tally, uint32_t item, uint32_t sign)
 {
-	if (work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0)
-		return fewest_nodes_capped(work, lo, hi, members);
-	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, held = 0;
-	for (uint32_t item = lo; item < hi; item++) {
-		uint32_t roomiest = 0;
-		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
-			uint32_t room = place_node_now(work, at);
-			if (work->pin[at] > 0) {
-				held += room;
-				continue;
-			}
-			rooms[room]++;
-			roomiest = max_u32(roomiest, room);
+	uint32_t roomiest = 0;
+	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+		uint32_t room = place_node_now(work, at);
+		if (work->pin[at] > 0) {
+			tally->spare += sign * room;
+			continue;
 		}
-		if (item_pin(work, item) == 0) {
-			rooms[roomiest]--;
-			nodes++;
-			held += roomiest;
-		}
+		tally->rooms[room] += sign;
+		roomiest = max_u32(roomiest, room);
 	}
+	if (item_pin(work, item) == 0) {
+		tally->tops[roomiest] += sign;
+		tally->items += sign;
+	}
+}
+
+/* Fewest nodes for `members` in the window, each item in use: the roomiest of each that has nobody pinned, then the
+ * roomiest of all. UINT32_MAX: they do not fit. */
+static uint32_t tally_fewest(const struct tally *tally, uint32_t members)
+{
+	uint32_t nodes = tally->items, held = tally->spare;
+	for (uint32_t room = 1; room <= FROND_GPUS_MAX; room++)
+		held += tally->tops[room] * room;
 	if (nodes > members)
 		return UINT32_MAX;
 	uint32_t left = members > held ? members - held : 0;
 	for (uint32_t room = FROND_GPUS_MAX; room > 0 && left > 0; room--) {
-		uint32_t count = min_u32(rooms[room], (left + room - 1) / room);
+		uint32_t count = min_u32(tally->rooms[room] - tally->tops[room], (left + room - 1) / room);
 		nodes += count;
 		left -= min_u32(left, count * room);
 	}
 	return left > 0 ? UINT32_MAX : nodes;
 }
 
+static bool leaves_capped(const struct place_work *work)
+{
+	return work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0;
+}
+
+/* The same for items [lo, hi). */
+static uint32_t fewest_nodes(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
+{
+	struct tally tally = {.spare = 0};
+	if (leaves_capped(work))
+		return fewest_nodes_capped(work, lo, hi, members);
+	for (uint32_t item = lo; item < hi; item++)
+		tally_item(work, &tally, item, 1);
+	return tally_fewest(&tally, members);
+}
+
+/* The window becomes [lo, hi), neither end moving back. */
+static void tally_slide(struct place_work *work, struct tally *tally, uint32_t *from, uint32_t *to, uint32_t lo,
+			uint32_t hi)
+{
+	budget_charge(&work->budget, (uint64_t)STEPS_NODE * (item_start(work, hi) - item_start(work, *to) +
+							     item_start(work, lo) - item_start(work, *from)));
+	for (; *to < hi; ++*to)
+		tally_item(work, tally, *to, 1);
+	for (; *from < lo; ++*from)
+		tally_item(work, tally, *from, UINT32_MAX);
+}
+
 /* Is there a window at all, and how few nodes does one need? */
 static void run_measure(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
 {
+	struct tally tally = {.spare = 0};
+	uint32_t from = lo, to = lo, fewest;
 	add_up(work, lo, hi);
 	for (uint32_t item = lo; item < hi; item++) {
 		uint32_t end = window_end(work, run, item, hi);
 		if (end == 0)
 			continue;
 		run->found = true;
-		if (place_shares(work))
-			run->nodes = min_u32(run->nodes, fewest_nodes(work, item, end, work->gang.missing));
+		if (!place_shares(work))
+			continue;
+		if (leaves_capped(work)) {
+			budget_charge(&work->budget,
+				      (uint64_t)STEPS_NODE * (item_start(work, end) - item_start(work, item)));
+			fewest = fewest_nodes_capped(work, item, end, work->gang.missing);
+		} else {
+			tally_slide(work, &tally, &from, &to, item, end);
+			fewest = tally_fewest(&tally, work->gang.missing);
+		}
+		run->nodes = min_u32(run->nodes, fewest);
 	}
 }
 
@@ -278,7 +331,7 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 			}
 			uint32_t must = run->exact ? end : work->gang.pins > 0 ? run->last_pin + 1 : at + 1;
 			uint64_t after = at < end ? work->scratch.sum[end] - work->scratch.sum[at + 1] : 0;
-			uint32_t later = owed(work, at + 1, must);
+			uint32_t later = owed(work, run, at + 1, must);
 			struct frame frame = {.at = at, .rest = rest, .cost = cost, .before = gain};
 			if (at < end) {
 				frame.least = item_pin(work, at) == 0;
@@ -381,6 +434,7 @@ static struct run run_of(const struct place_work *work, uint32_t length, bool ex
 			first = first == FROND_NONE ? item : first;
 			run.first_pin = first;
 			run.last_pin = item;
+			run.pinned++;
 		}
 	return run;
 }
