@@ -15,25 +15,28 @@
  * What things cost, in steps of some 6 ns; measured by test/slowest, whose slowest calls are those that spend all of it.
  * What a plan does once for every node, leaf or member, however often a call plans, is charged as well.
  */
-#define STEPS_NODE      4u   /* a node is looked at, which has to come from memory */
-#define STEPS_SETS      4u   /* so many sets of GPUs are compared for one step */
-#define STEPS_ITEM      2u   /* a leaf that has been looked at is asked again */
-#define STEPS_WEIGH     10u  /* and its exceptions are looked up */
-#define STEPS_FIT       2u   /* a node that first fit passes */
-#define STEPS_BOUNDS    8u   /* the bounds of a leaf, from its sums */
-#define STEPS_MEMBER    20u  /* a member finds its node by first fit */
-#define STEPS_CONSIDER  40u  /* a member of a candidate of several sizes */
+#define STEPS_NODE      4u   /* a node is looked at */
+#define STEPS_SETS      4u   /* sets of GPUs that are compared for one step */
+#define STEPS_ITEM      2u   /* an item that has been looked at is asked again */
+#define STEPS_LEAF      2u   /* what a leaf has in sum */
 #define STEPS_EXCEPTION 8u   /* an exception is marked, and the mark is taken away */
 #define STEPS_GAIN      8u   /* a gain that is kept, or that the sums of a leaf tell */
 #define STEPS_FILL      24u  /* a node of an item that is filled to see what that brings */
-#define STEPS_TURN      8u   /* and for every time that it is asked whether it is its turn */
+#define STEPS_TURN      8u   /* and every time that it is asked whether it is its turn */
 #define STEPS_POINT     2u   /* a point of a table over members */
-#define STEPS_PLAN      512u /* a plan in a what-if, beside what the planner pays itself */
-#define STEPS_LEAF      2u   /* and for every leaf */
-#define STEPS_ROSTER    8u   /* for every member, to be counted and handed out */
-#define STEPS_MOVER     32u  /* for every member that leaves, is placed and comes back */
-#define STEPS_HOLE      64u  /* a node of a hole, looked at for each ratio */
+#define STEPS_PRICE     1u   /* an item, for every price that is tried */
 #define STEPS_VISIT     8u   /* an item, to see whether it may be in a candidate */
+#define STEPS_OPTION    6u   /* and a node of it, where it matters how many it opens */
+#define STEPS_BOUNDS    8u   /* several sizes: the bounds of a leaf, from its sums */
+#define STEPS_WEIGH     10u  /* a node whose exceptions count for them */
+#define STEPS_FIT       2u   /* a node that first fit passes */
+#define STEPS_MEMBER    20u  /* a member finds its node by first fit */
+#define STEPS_CONSIDER  40u  /* a member of a candidate is compared */
+#define STEPS_PLAN      256u /* a plan in a what-if, beside what the planner pays itself */
+#define STEPS_REPAIR    512u /* and one of a repair */
+#define STEPS_ROSTER    8u   /* every member, to be counted and handed out */
+#define STEPS_MOVER     32u  /* every member that leaves, is placed and comes back */
+#define STEPS_HOLE      64u  /* a node of a hole, looked at for each ratio */
 
 #define BUDGET_STEPS      (5u << 19) /* of a call on a small cluster */
 #define BUDGET_STEPS_NODE 50u        /* and for every node more */

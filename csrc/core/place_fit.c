@@ -85,7 +85,7 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 		if (*from != FROND_NONE && *from > at)
 			at = *from;
 		for (; at < item_end(work, item); at++) {
-			*steps += STEPS_FIT;
+			*steps += work->limit[at] == 0 ? STEPS_FIT : STEPS_FIT + STEPS_NODE; /* to look it up */
 			uint32_t before = at == *from ? *here : 0;
 			bool takes = node_takes(work, at, item) && before < pack_room(work, at, kind, work->pack.today);
 			uint32_t set = takes ? try_gpus(work, at, size) : 0;

@@ -45,6 +45,8 @@ static void view_leaves(struct place_work *work, uint32_t spine)
 {
 	struct spine_view *view = &work->scratch.view[spine];
 	*view = (struct spine_view){.members = 0};
+	budget_charge(&work->budget,
+		      2ull * STEPS_LEAF * (work->fabric->spine_start[spine + 1] - work->fabric->spine_start[spine]));
 	for (uint32_t leaf = work->fabric->spine_start[spine]; leaf < work->fabric->spine_start[spine + 1]; leaf++) {
 		uint32_t nodes, most, members = place_cap(work, leaf, &nodes, &most);
 		work->scratch.sum[leaf] = members;

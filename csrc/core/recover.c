@@ -210,7 +210,7 @@ static bool plan_movers(struct view *view)
  * budget that the plan was made with. */
 static bool movers_fit(struct view *view, uint32_t moves, struct budget *before)
 {
-	uint64_t steps = STEPS_PLAN + (uint64_t)STEPS_ROSTER * view->work->roster.count +
+	uint64_t steps = STEPS_REPAIR + (uint64_t)STEPS_ROSTER * view->work->roster.count +
 			 (uint64_t)STEPS_MOVER * moves + (uint64_t)STEPS_LEAF * view->fabric->leaf_count;
 	if (!budget_take(view->budget, steps))
 		return false;
