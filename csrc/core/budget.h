@@ -33,9 +33,11 @@
 #define STEPS_MEMBER    20u  /* a member finds its node by first fit */
 #define STEPS_CONSIDER  40u  /* a member of a candidate is compared */
 #define STEPS_PLAN      256u /* a plan in a what-if, beside what the planner pays itself */
-#define STEPS_REPAIR    512u /* and one of a repair */
+#define STEPS_REPAIR    512u /* and one of a repair, or of a later day */
 #define STEPS_ROSTER    8u   /* every member, to be counted and handed out */
 #define STEPS_MOVER     32u  /* every member that leaves, is placed and comes back */
+#define STEPS_POD       16u  /* a pod is counted off its node, or back */
+#define STEPS_DEAR      40u  /* a node of a plan of a later day that is looked at by itself */
 #define STEPS_HOLE      64u  /* a node of a hole, looked at for each ratio */
 
 #define BUDGET_STEPS      (5u << 19) /* of a call on a small cluster */
