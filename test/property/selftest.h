@@ -297,7 +297,7 @@ struct hand_moves {
 	const char *title;
 	const char *jobs[3]; /* defrag: the last one is to fit */
 	const char *fail;    /* "a1 b2/2"; NULL: defrag */
-	const char *answer;  /* "job-a:0:a1>a3 …|lowerBound" */
+	const char *answer;  /* "job-a:0:a1>a3 …|lowerBound", and "|job-a" when that stays unrepaired */
 	const char *caught;  /* in the complaint; NULL: the answer is right */
 };
 
@@ -309,10 +309,12 @@ static const struct hand_moves HAND_MOVES[] = {
 	{"Replace forgets one", {"2x4 Rb prefer=leaf-10"}, "a1", "|1", "is lost"},
 	{"lowerBound too high", {"2x4 Rb prefer=leaf-10"}, "a1", "job-a:0:a1>a3|2", "lowerBound must be 1"},
 	{"lowerBound too low", {"2x4 Rb prefer=leaf-10"}, "a1", "job-a:0:a1>a3|0", "lowerBound must be 1"},
-	{"Required waits", {"2x4 Rb"}, "b1", "|0", NULL},
+	{"Required waits", {"2x4 Rb"}, "b1", "|0|job-a", NULL},
+	{"Required waits, and nobody says so", {"2x4 Rb"}, "b1", "|0", "not named"},
+	{"repaired and named", {"2x4 Rb prefer=leaf-10"}, "a1", "job-a:0:a1>a3|1|job-a", "is repaired and named"},
 	{"Required is not broken", {"2x4 Rb"}, "b1", "job-a:0:b1>c1|1", "cannot be repaired"},
 	{"Preferred breaks it", {"2x4 Pb"}, "b1", "job-a:0:b1>c1|1", NULL},
-	{"Wait", {"2x4 Pb policy6=2"}, "b1", "|0", NULL},
+	{"Wait", {"2x4 Pb policy6=2"}, "b1", "|0|job-a", NULL},
 	{"Wait moves", {"2x4 Pb policy6=2"}, "b1", "job-a:0:b1>c1|1", "Wait"},
 	{"MoveGang", {"2x4 Rb policy6=1"}, "b1", "job-a:0:b1>d1 job-a:1:b2>d2|2", NULL},
 	{"MoveGang to another leaf as good", {"2x4 Rb policy6=1"}, "b1", "job-a:0:b1>a1 job-a:1:b2>a3|2", NULL},
@@ -337,7 +339,11 @@ static const struct hand_moves HAND_MOVES[] = {
 	 "a3/0",
 	 "job-a:1:a3>a3|1",
 	 NULL},
-	{"Replace finds nothing else in the NVLink domain", {"2x4 Rb latency=1 clique=a2 clique=a3"}, "a3", "|0", NULL},
+	{"Replace finds nothing else in the NVLink domain",
+	 {"2x4 Rb latency=1 clique=a2 clique=a3"},
+	 "a3",
+	 "|0|job-a",
+	 NULL},
 	{"Replace leaves the NVLink domain",
 	 {"2x3 Rb latency=1 clique=a2 clique=a3 clique=b1"},
 	 "a3/0",
@@ -359,7 +365,9 @@ static const struct hand_moves HAND_MOVES[] = {
 	{"defrag: nothing done", {"1x2 Rb prefer=leaf-10", "3x4 Rb"}, NULL, "|0", "the answer has 0"},
 	{"defrag: fits already", {"1x2 Rb prefer=leaf-3", "3x4 Rb"}, NULL, "|0", NULL},
 	{"defrag: fits already, and moves", {"1x2 Rb prefer=leaf-3", "3x4 Rb"}, NULL, "job-a:0:c1>b1|1", "already"},
-	{"defrag: hopeless", {"3x2 Rd", "6x4 Rb"}, NULL, "|0", NULL},
+	{"defrag: hopeless", {"3x2 Rd", "6x4 Rb"}, NULL, "|0|job-b", NULL},
+	{"defrag: hopeless, and not said", {"3x2 Rd", "6x4 Rb"}, NULL, "|0", "job-b is not unrepaired"},
+	{"defrag: fits already, and unrepaired", {"1x2 Rb prefer=leaf-3", "3x4 Rb"}, NULL, "|0|job-b", "is unrepaired"},
 	{"defrag: a gang keeps its rule",
 	 {"2x2 Rd prefer=leaf-10", "3x4 Rb"},
 	 NULL,
@@ -376,6 +384,14 @@ static const struct hand_moves HAND_MOVES[] = {
 	 "job-a:0:a1>b1 job-b:0:c1>b2|1",
 	 "are enough"},
 };
+
+static void add_unrepaired(cJSON *list, const char *job)
+{
+	cJSON *item = cJSON_CreateObject();
+	cJSON_AddItemToArray(list, item);
+	cJSON_AddStringToObject(item, "job", job);
+	cJSON_AddStringToObject(item, "reason", "there is no place");
+}
 
 static cJSON *moves_from_line(const char *line)
 {
@@ -395,7 +411,11 @@ static cJSON *moves_from_line(const char *line)
 		cJSON_AddStringToObject(move, "from", from);
 		cJSON_AddStringToObject(move, "to", to);
 	}
+	char *unrepaired = strchr(bound, '|');
 	cJSON_AddNumberToObject(root, "lowerBound", (double)strtol(bound, NULL, 10));
+	list = cJSON_AddArrayToObject(root, "unrepaired");
+	if (unrepaired)
+		add_unrepaired(list, unrepaired + 1);
 	return root;
 }
 
@@ -601,7 +621,7 @@ static void add_move(cJSON *list, const struct instance *instance, int e, int ra
 	cJSON_AddStringToObject(move, "to", instance->fabric.nodes[to].name);
 }
 
-static int add_repairs(const struct instance *instance, struct course *course, cJSON *list)
+static int add_repairs(const struct instance *instance, struct course *course, cJSON *list, cJSON *unrepaired)
 {
 	struct state state = course->state;
 	int count = 0;
@@ -613,12 +633,14 @@ static int add_repairs(const struct instance *instance, struct course *course, c
 		struct facts facts;
 		struct complaint complaint;
 		int to[MEMBERS_MAX];
-		if (!course->present[e] || job->recovery == RECOVERY_WAIT)
+		if (!course->present[e])
 			continue;
 		unsigned lost = lost_members(instance, &before->plan.placement);
 		struct repair repair = {.possible = false};
-		if (lost)
+		if (lost && job->recovery != RECOVERY_WAIT)
 			repair = repair_of(course, job, before, lost, &state);
+		if (lost && !repair.possible)
+			add_unrepaired(unrepaired, job->name);
 		if (!repair.possible)
 			continue;
 		for (int rank = 0; rank < before->members; rank++) {
@@ -635,7 +657,7 @@ static int add_repairs(const struct instance *instance, struct course *course, c
 	return count;
 }
 
-static int add_shuffle(const struct instance *instance, struct course *course, cJSON *list)
+static int add_shuffle(const struct instance *instance, struct course *course, cJSON *list, cJSON *unrepaired)
 {
 	struct shuffle shuffle;
 
@@ -644,6 +666,8 @@ static int add_shuffle(const struct instance *instance, struct course *course, c
 	for (int i = 0; count > 0 && i < shuffle.count; i++)
 		if (shuffle.node[i] != shuffle.before[i])
 			add_move(list, instance, shuffle.job[i], shuffle.rank[i], shuffle.before[i], shuffle.node[i]);
+	if (count < 0)
+		add_unrepaired(unrepaired, instance->entries[instance->defrag_for].name);
 	free(shuffle.fits_by_free);
 	return count > 0 ? count : 0;
 }
@@ -655,13 +679,18 @@ static bool check_moves(const struct instance *instance, struct course *course, 
 				    : check_defrag(instance, course, root, stats, complaint);
 }
 
-enum { MOVE_SPOILINGS = 4 };
+enum { MOVE_SPOILINGS = 5 };
 
-/* A bound too high, a move missing, a move twice, a move to an unknown node. */
+/* A bound too high, a move missing, a move twice, a move to an unknown node, an unrepaired job that is not named. */
 static bool spoil_moves(cJSON *root, int how)
 {
-	cJSON *list = cJSON_GetObjectItem(root, "moves");
+	cJSON *list = cJSON_GetObjectItem(root, "moves"), *unrepaired = cJSON_GetObjectItem(root, "unrepaired");
+	bool some = unrepaired->child != NULL;
 
+	if (how == 4)
+		cJSON_DeleteItemFromArray(unrepaired, 0);
+	if (how == 4)
+		return some;
 	if (how == 0)
 		return cJSON_ReplaceItemInObject(
 			root, "lowerBound", cJSON_CreateNumber(cJSON_GetObjectItem(root, "lowerBound")->valueint + 1));
@@ -683,10 +712,12 @@ static bool random_moves_hold(uint64_t seed, uint64_t index, enum verb verb, str
 	struct instance instance;
 	struct complaint complaint = {""};
 	cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "moves");
+	cJSON *unrepaired = cJSON_AddArrayToObject(root, "unrepaired");
 
 	instance_make(seed, index, verb, &instance);
 	course_run(&instance, verb == VERB_DEFRAG ? instance.defrag_for : -1, NULL, course);
-	int least = verb == VERB_RECOVER ? add_repairs(&instance, course, list) : add_shuffle(&instance, course, list);
+	int least = verb == VERB_RECOVER ? add_repairs(&instance, course, list, unrepaired)
+					 : add_shuffle(&instance, course, list, unrepaired);
 	cJSON_AddNumberToObject(root, "lowerBound", least);
 	bool holds = check_moves(&instance, course, verb, root, stats, &complaint);
 	for (int how = 0; holds && how < MOVE_SPOILINGS; how++) {
