@@ -283,7 +283,12 @@ static bool hand_case_holds(const struct hand_case *hand, struct course *course)
 	hand_fabric(false, &instance.fabric);
 	hand_job(&instance, hand->job);
 	course_run(&instance, -1, NULL, course);
-	cJSON *answer = answer_from_line(&course->world, instance.entries[0].name, hand->answer);
+	const struct job *job = &instance.entries[0];
+	cJSON *answer = answer_from_line(&course->world, job->name, hand->answer);
+	int placed = cJSON_GetArraySize(cJSON_GetObjectItem(answer, "members"));
+	if (placed > 0 && job->min_member > 0 && placed < job->members)
+		cJSON_AddNumberToObject(answer, "placedMembers", placed);
+	warnings_add(&instance.fabric, job, answer);
 	bool holds = check_answer(&course->world, &instance.entries[0], &course->outcomes[0], answer, &complaint);
 	if (!holds)
 		printf("FAILED %s: %s\n", hand->title, complaint.text);
@@ -484,12 +489,15 @@ enum spoiling {
 	SPOIL_RANKS,
 	SPOIL_REASON,
 	SPOIL_OUTCOME,
+	SPOIL_WARNINGS,
+	SPOIL_FEWER,
 	SPOILINGS
 };
 
 static const char *const SPOILING_NAMES[SPOILINGS] = {
-	"relaxed", "rule", "placed", "a member missing", "node",   "leaves", "spines", "domain",
-	"GPU",     "ring", "ranks",  "never or not",     "outcome"};
+	"relaxed", "rule", "placed", "a member missing", "node",    "leaves",   "spines",        "domain",
+	"GPU",     "ring", "ranks",  "never or not",     "outcome", "warnings", "placedMembers",
+};
 
 static bool spoil_text(cJSON *object, const char *key, const char *value)
 {
@@ -551,6 +559,12 @@ static bool spoil(const struct fabric *fabric, cJSON *answer, bool too_wide, enu
 	cJSON *member = cJSON_GetArrayItem(members, 0);
 	bool never = strstr(text_of(answer, "reason"), "never") != NULL;
 
+	if (how == SPOIL_WARNINGS || how == SPOIL_FEWER) {
+		const char *key = how == SPOIL_FEWER ? "placedMembers" : "warnings";
+		bool there = cJSON_HasObjectItem(answer, key) && !(too_wide && how == SPOIL_WARNINGS);
+		cJSON_DeleteItemFromObject(answer, key);
+		return there;
+	}
 	if (how == SPOIL_OUTCOME && !members)
 		return cJSON_ReplaceItemInObject(answer, "placed", cJSON_CreateTrue());
 	if (how == SPOIL_REASON && !members)
