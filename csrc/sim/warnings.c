@@ -18,13 +18,6 @@ static const struct {
 	{FROND_PLAN_UNKNOWN_GPU, "preferIds lists an id that is no GPU of this cluster"},
 };
 
-/* The value of one of the job's annotations; NULL: it does not have it. */
-static const char *annotation(const struct jobs *jobs, const struct job *job, const char *key)
-{
-	uint32_t at = job->annotations == DOC_NONE ? DOC_NONE : doc_get(&jobs->doc, job->annotations, key);
-	return at == DOC_NONE ? NULL : doc_scalar(&jobs->doc, at);
-}
-
 /* An absent speed means unlimited (spec 11), which is worth a word when somebody asks for one. */
 static void speeds_add(const struct fabricfile *fabric, struct warnings *out)
 {
@@ -41,11 +34,11 @@ struct warnings warnings_of(const struct fabricfile *fabric, const struct jobs *
 			    uint32_t flags)
 {
 	struct warnings out = {.count = 0};
-	const char *domain = annotation(jobs, job, PREFIX "preferred-domain");
+	const char *domain = job_annotation(jobs, job, PREFIX "preferred-domain");
 	if ((flags & FROND_PLAN_UNKNOWN_DOMAIN) != 0 && domain != NULL)
 		snprintf(out.text[out.count++], FROND_TEXT_MAX, "preferred-domain: \"%s\" is no domain of this fabric",
 			 shown(domain, strlen(domain)).text);
-	if (annotation(jobs, job, PREFIX "network-bandwidth") != NULL)
+	if (job_annotation(jobs, job, PREFIX "network-bandwidth") != NULL)
 		speeds_add(fabric, &out);
 	for (uint32_t i = 0; i < sizeof(flag_words) / sizeof(flag_words[0]); i++)
 		if ((flags & flag_words[i].flag) != 0)
