@@ -12,6 +12,7 @@ static const char help[] =
 	"       frond-sim recover CLUSTER --jobs FILE --fail node-3,node-9/gpu-2 [-o json|text]\n"
 	"       frond-sim defrag  CLUSTER --jobs FILE --for JOB [-o json|text]\n"
 	"       frond-sim preempt CLUSTER --jobs FILE --for JOB [-o json|text]\n"
+	"       frond-sim reserve CLUSTER --jobs FILE --for JOB [-o json|text]\n"
 	"       frond-sim replay  RECORDING\n"
 	"       frond-sim bench   [--nodes N] [--case NAME] [--repeat N]\n"
 	"       frond-sim VERB --help says more, with an example\n"
@@ -27,7 +28,8 @@ static const char help[] =
 	"  --fail LIST     nodes, GPUs, leaves and spines that fail once the jobs run: the fewest moves that repair "
 	"them\n"
 	"  --for JOB       all jobs but this one run: the fewest moves after which it fits (defrag), or the\n"
-	"                  cheapest pods of lower priority that have to go (preempt)\n"
+	"                  cheapest pods of lower priority that have to go (preempt), or where and when it will\n"
+	"                  find room by the ends of the others (reserve)\n"
 	"  -o FORMAT       json (default) or text\n"
 	"  --nodes N       nodes of the generated cluster (default 100000); --repeat N runs of each case (default "
 	"101)\n"
@@ -76,6 +78,15 @@ static const char preempt_help[] =
 	"\n"
 	"example: frond-sim preempt --cluster 'spine:2 leaf:4 node:4 gpu:8' --jobs jobs.yaml --for urgent-job\n";
 
+static const char reserve_help[] =
+	"frond-sim reserve CLUSTER --jobs FILE --for JOB [-o json|text]\n"
+	"\n"
+	"Places all jobs but JOB and says where and when JOB will find room by the ends of the others: `endsIn: 45m` "
+	"of a job;\n"
+	"absent, it never ends.\n"
+	"\n"
+	"example: frond-sim reserve --cluster 'spine:2 leaf:4 node:4 gpu:8' --jobs jobs.yaml --for big-job\n";
+
 static const char replay_help[] = "frond-sim replay RECORDING\n"
 				  "\n"
 				  "Repeats every call of a recording and writes it with the answers that this engine "
@@ -120,12 +131,13 @@ int32_t options_read(int argc, char *const argv[], struct options *out, struct c
 		     {"recover", recover_help, VERB_RECOVER, jobs_verb_read},
 		     {"defrag", defrag_help, VERB_DEFRAG, jobs_verb_read},
 		     {"preempt", preempt_help, VERB_PREEMPT, jobs_verb_read},
+		     {"reserve", reserve_help, VERB_RESERVE, jobs_verb_read},
 		     {"replay", replay_help, VERB_REPLAY, replay_read},
 		     {"bench", bench_help, VERB_BENCH, bench_read}};
 	*out = (struct options){.help = help};
 	if (argc < 2)
 		return complain(complaint, 0,
-				"a verb is missing; use plan, recover, defrag, preempt, replay or bench" HINT);
+				"a verb is missing; use plan, recover, defrag, preempt, reserve, replay or bench" HINT);
 	if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
 		out->verb = VERB_HELP;
 		return FROND_OK;
@@ -140,7 +152,8 @@ int32_t options_read(int argc, char *const argv[], struct options *out, struct c
 			out->help = verbs[i].help;
 			return verbs[i].read(argc, argv, out, complaint);
 		}
-	return complain(complaint, 0, "\"%s\" is not a verb; use plan, recover, defrag, preempt, replay or bench" HINT,
+	return complain(complaint, 0,
+			"\"%s\" is not a verb; use plan, recover, defrag, preempt, reserve, replay or bench" HINT,
 			quoted(argv[1]).text);
 }
 
@@ -173,7 +186,7 @@ static int32_t flags_read(int argc, char *const argv[], const char *verb, const 
 	return FROND_OK;
 }
 
-/* plan, recover, defrag and preempt: a cluster and jobs, and what each verb wants besides. */
+/* plan, recover, defrag, preempt and reserve: a cluster and jobs, and what each verb wants besides. */
 static int32_t jobs_verb_read(int argc, char *const argv[], struct options *out, struct complaint *complaint)
 {
 	const char *format = NULL, *verb = argv[1];
@@ -183,7 +196,7 @@ static int32_t jobs_verb_read(int argc, char *const argv[], struct options *out,
 			       {"-o", &format},
 			       {"--fail", &out->fail}};
 	uint32_t count = 4 + (out->verb != VERB_PLAN);
-	if (out->verb == VERB_DEFRAG || out->verb == VERB_PREEMPT)
+	if (out->verb == VERB_DEFRAG || out->verb == VERB_PREEMPT || out->verb == VERB_RESERVE)
 		flags[4] = (struct flag){"--for", &out->for_job};
 	int32_t code = flags_read(argc, argv, verb, flags, count, out, complaint);
 	if (code != FROND_OK || out->verb == VERB_HELP)

@@ -50,6 +50,17 @@ struct answer_victims { /* who goes so that the job fits */
 void report_victims(struct report *report, const struct answer_victims *answer);
 void report_stays(struct report *report, const char *name, const char *reason, const struct warnings *warnings);
 
+struct answer_window { /* reserve's whole answer */
+	const char *name;
+	const struct frond_window *window;
+	const struct frond_place *places;
+	uint32_t members; /* 0: no window */
+	const char *reason;
+	uint64_t *scratch; /* room for members entries */
+	const struct warnings *warnings;
+};
+void report_window(struct report *report, const struct answer_window *answer);
+
 /* Moves, for recover and defrag; from and to are indices of nodes in the fabric. report_moves_end() goes with every
  * report_moves_begin(), which may find no memory. */
 int32_t report_moves_begin(struct report *report, struct complaint *complaint);
