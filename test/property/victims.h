@@ -365,8 +365,9 @@ static bool check_preempt(const struct instance *instance, struct course *course
 	stats->hopeless += !eviction.placed && !eviction.never;
 	stats->fits += eviction.placed && eviction.domain < 0;
 	if (!eviction.placed) {
-		if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(root, "placed")) || cJSON_GetArraySize(root) != 2 ||
-		    !reason[0] || strchr(reason, '\n'))
+		if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(root, "placed")) ||
+		    cJSON_GetArraySize(root) != 2 + cJSON_HasObjectItem(root, "warnings") || !reason[0] ||
+		    strchr(reason, '\n'))
 			return complain(complaint, "it cannot be placed, and the answer says so with a reason");
 		return eviction.refused || (strstr(reason, "never fits") != NULL) == eviction.never ||
 		       complain(complaint, "capacity %s, but the reason is: %s",
