@@ -17,7 +17,7 @@
 /* Members that the host's other filters admit on a node. */
 static uint32_t node_admits(const struct hunt *hunt, uint32_t slot)
 {
-	return ask_room_today(&hunt->ask, slot);
+	return ask_room_at(&hunt->ask, slot, ROOM_TODAY);
 }
 
 static bool node_usable(const struct hunt *hunt, uint32_t position)
