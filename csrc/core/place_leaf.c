@@ -116,7 +116,8 @@ uint32_t place_node_cap(const struct place_work *work, uint32_t position)
 	const struct node *node = &work->nodes[slot];
 	if (node->gpus < work->gang.size || !node_fast(node, work->ask->bandwidth_gbps))
 		return 0;
-	uint32_t members = fits(work, slot, bits_first(node->gpus), 0, node->gpus);
+	uint32_t gpus = place_cap_mask(work, node);
+	uint32_t members = fits(work, slot, gpus, 0, bits_count(gpus));
 	members = min_u32(members, place_room(work, position, false));
 	return min_u32(members, leaf_gpus(work, position) / work->gang.size);
 }
@@ -371,7 +372,7 @@ void place_empty(struct place_work *work, uint32_t item)
 static bool alike(const struct place_work *work, uint32_t item)
 {
 	const struct fabric *fabric = work->fabric;
-	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != FROND_NONE &&
+	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != KIND_NONE &&
 	       !place_shares(work) && (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
 }
 

@@ -44,7 +44,7 @@ static uint32_t best_kind(const struct place_work *work)
 	    work->leaf_excepted[item] & EXCEPTED_TODAY)
 		return FROND_NONE;
 	uint32_t kind = fabric->leaf_kind[item];
-	bool even = kind != FROND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
+	bool even = kind != KIND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
 	return even ? kind : FROND_NONE;
 }
 
@@ -102,7 +102,7 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 {
 	const struct champion *champion = &work->candidates.champion;
 	const struct leaf_sum *leaves = work->fabric->leaf;
-	const uint32_t *kinds = work->fabric->leaf_kind;
+	const uint16_t *kinds = work->fabric->leaf_kind;
 	uint32_t kind = champion->kind, total = leaves[champion->item].total, from = champion->from;
 	uint32_t span = champion->to - from; /* free - from wraps around when it is lower */
 	if (from > champion->to)

@@ -160,6 +160,15 @@ static void fill(struct bench *bench)
 			put_pod(bench, slot, 1 + (uint32_t)(roll(bench) % NODE_GPUS));
 }
 
+/* The same in the middle of a rolling upgrade: of every leaf one node has been cordoned for long. */
+static void fill_upgrade(struct bench *bench)
+{
+	fill(bench);
+	for (uint32_t slot = 0; slot < bench->nodes; slot += LEAF_NODES)
+		put_node(bench, slot + (uint32_t)(roll(bench) % LEAF_NODES) % (bench->nodes - slot),
+			 FROND_NODE_CORDONED | FROND_NODE_UNAVAILABLE);
+}
+
 /* A tenth of the nodes is partly used. */
 static void fill_tenth(struct bench *bench)
 {
@@ -393,9 +402,13 @@ static const struct bench_case cases[] = {
 	{"plan-1024", "plan of 1,024 whole nodes", 0, PLAN_NODES, 100000, 1, 0, NULL, NULL, run_plan_1024},
 	{"plan-1024-1", "the same, 1 % of the nodes are exceptions", 0, PLAN_NODES, 0, 1, 1, NULL, NULL, run_plan_1024},
 	{"plan-1024-50", "the same, 50 %", 0, PLAN_NODES, 0, 1, 50, NULL, NULL, run_plan_1024},
+	{"plan-1024-upgrade", "the same, a node of every leaf is unavailable: over two spines", 0, PLAN_NODES, 0, 1, 0,
+	 &shape_usual, fill_upgrade, run_plan_1024},
 	{"plan-8", "plan of 8 whole nodes", 0, 0, 20000, 1, 0, NULL, NULL, run_plan_8},
 	{"plan-8-1", "the same, 1 % of the nodes are exceptions", 0, 0, 0, 1, 1, NULL, NULL, run_plan_8},
 	{"plan-8-50", "the same, 50 %", 0, 0, 0, 1, 50, NULL, NULL, run_plan_8},
+	{"plan-8-upgrade", "the same, a node of every leaf is unavailable", 0, 0, 20000, 1, 0, &shape_usual,
+	 fill_upgrade, run_plan_8},
 	{"gpu-delta", "one GPU delta (a pod comes or goes)", 0, 0, 1000, 1024, 0, NULL, NULL, run_gpu_delta},
 	{"node-delta", "one node delta (cordon, uncordon)", 0, 0, 1000, 1024, 0, NULL, NULL, run_node_delta},
 	{"gpu-set", "GPU set look-up, 8 GPUs", 0, 0, 50, 4096, 0, NULL, NULL, run_gpu_set},

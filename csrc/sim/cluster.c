@@ -184,7 +184,9 @@ static int32_t node_enter(struct sim *sim, uint32_t slot, bool down, uint32_t un
 	struct frond_node put = {.slot = slot,
 				 .gpus = node->gpus,
 				 .unhealthy_mask = node->unhealthy_mask | unhealthy,
-				 .flags = (node->cordoned ? FROND_NODE_CORDONED : 0u) | (down ? FROND_NODE_DOWN : 0u),
+				 .unavailable_mask = node->unhealthy_mask, /* a file has no clock: what it says lasts */
+				 .flags = (node->cordoned ? FROND_NODE_CORDONED | FROND_NODE_UNAVAILABLE : 0u) |
+					  (down ? FROND_NODE_DOWN : 0u),
 				 .uplink_gbps = node->uplink_gbps,
 				 .topology = FROND_NONE,
 				 .name = text_append(in, &used, node->name)};

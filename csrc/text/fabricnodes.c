@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UPLINK_GBPS_MAX 1000000
 #define COUNT(array)    ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 static int32_t machine_read(const struct fabric_load *load, uint32_t map, struct fabric_node *node);
@@ -47,7 +46,7 @@ int32_t fabric_uplink_read(const struct fabric_load *load, uint32_t map, uint32_
 	if (at == DOC_NONE)
 		return FROND_OK;
 	int64_t number = 0;
-	int32_t code = doc_whole(load->doc, at, 1, UPLINK_GBPS_MAX, &number, load->complaint);
+	int32_t code = doc_whole(load->doc, at, 1, FROND_UPLINK_MAX, &number, load->complaint);
 	if (code == FROND_OK)
 		*out = (uint32_t)number;
 	return code;

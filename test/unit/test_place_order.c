@@ -161,7 +161,7 @@ static void test_slow_nodes_capped_leaves_room_and_only_slot_count(void)
 	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, c->plan.outcome);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 0, "node-1", 8, 0, 0, 100, NULL, NULL));
 	expect(4, "network-bandwidth=200Gb", "node-2 node-3 node-4");
-	struct bound room[8] = {{1, 1}, {0, 1}, {1, 1}, {0, 0}};
+	struct bound room[8] = {{1, 1, 0}, {0, 1, 0}, {1, 1, 0}, {0, 0, 0}};
 	TEST_ASSERT_EQUAL_STRING("node-1 node-3",
 				 ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .room = room}));
 	TEST_ASSERT_EQUAL_STRING("node-3", ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .only = 3}));
@@ -227,7 +227,7 @@ static void test_each_place_is_what_plan_takes_when_those_before_it_are_out_of_t
 		}
 		struct bound room[CLUSTER_NODES];
 		for (uint32_t slot = 0; slot < CLUSTER_NODES; slot++)
-			room[slot] = (struct bound){1, 1};
+			room[slot] = (struct bound){1, 1, 0};
 		char wishes[64];
 		snprintf(wishes, sizeof wishes, "topology-mode=Ignore placement-strategy=%s", strategies[round % 3]);
 		struct wanted w = {.name = "p", .members = 1, .gpus = 1 + below(4), .wishes = wishes, .room = room};
