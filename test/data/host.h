@@ -11,8 +11,14 @@
 #include "driver.h"
 #include "replay.h"
 
+enum host_fabric {
+	NO_TOPOLOGY,
+	LEAF_PER_MODEL, /* one spine, a leaf for each model */
+	LEAVES_OF_16,   /* the nodes as the file has them, 16 to a leaf, 16 leaves to a spine */
+};
+
 struct host_choice {
-	bool leaf_per_model;  /* a fabric file with one spine and a leaf for each model; else no topology at all */
+	enum host_fabric fabric;
 	bool thrift;          /* the engine is told of CPU and memory */
 	const char *strategy; /* NULL: the default, balanced */
 };

@@ -9,7 +9,17 @@
 
 enum { SHUFFLES = 3 };
 
-enum policy { BEST_FIT, FGD, ENGINE, ENGINE_BALANCED, ENGINE_MODELS, FROND_CONSOLIDATED, FROND, POLICIES };
+enum policy {
+	BEST_FIT,
+	FGD,
+	ENGINE,
+	ENGINE_BALANCED,
+	ENGINE_MODELS,
+	FROND_CONSOLIDATED,
+	FROND,
+	FROND_LEAVES,
+	POLICIES
+};
 
 static const struct {
 	const char *name;
@@ -22,9 +32,10 @@ static const struct {
 	[ENGINE_BALANCED] = {"without thrift, default strategy", false, {.strategy = NULL}},
 	[ENGINE_MODELS] = {"with a topology: `consolidated`, a leaf per model",
 			   false,
-			   {.leaf_per_model = true, .thrift = true, .strategy = "consolidated"}},
+			   {.fabric = LEAF_PER_MODEL, .thrift = true, .strategy = "consolidated"}},
 	[FROND_CONSOLIDATED] = {"Frond, `consolidated`", true, {.thrift = true, .strategy = "consolidated"}},
 	[FROND] = {"**Frond, default strategy**", true, {.thrift = true}},
+	[FROND_LEAVES] = {"**the same, leaves of 16 nodes**", true, {.fabric = LEAVES_OF_16, .thrift = true}},
 };
 
 static void run(enum policy policy, const struct workload *workload, struct replay *replay, struct tally *tally)
