@@ -8,6 +8,8 @@
 
 #define LEAF_NODES   16u
 #define SPINE_LEAVES 16u
+#define GANG_NODES   4u
+#define GANG_GPUS    8u
 #define FABRIC_BYTES (256u + OPENB_NODES_MAX * 64u)
 
 struct text {
@@ -91,6 +93,34 @@ void host_stop(struct host *host)
 {
 	driver_check(&host->driver);
 	driver_stop(&host->driver);
+}
+
+/* ---- gangs ------------------------------------------------------------------------------------------------------ */
+
+uint32_t host_gangs(const struct workload *workload, const uint32_t *free)
+{
+	static struct driver driver;
+	struct gang gang = {.members = GANG_NODES, .gpus = GANG_GPUS, .only_slot = FROND_NONE};
+	uint32_t count = 0;
+	engine_start(&driver, workload, LEAVES_OF_16);
+	for (uint32_t i = 0; i < workload->nodes; i++)
+		if (workload->node[i].has.gpus > free[i])
+			driver_occupy(&driver, i, workload->node[i].has.gpus - free[i]);
+	for (; driver_plan(&driver, &gang) == FROND_PLACED; count++)
+		driver_reserve(&driver);
+	driver_check(&driver);
+	driver_stop(&driver);
+	return count;
+}
+
+uint32_t leaf_gangs(const struct workload *workload, const uint32_t *free)
+{
+	uint32_t count = 0, nodes = 0;
+	for (uint32_t i = 0; i < workload->nodes; i++) {
+		nodes = (i % LEAF_NODES == 0 ? 0 : nodes) + (free[i] == GANG_GPUS);
+		count += free[i] == GANG_GPUS && nodes % GANG_NODES == 0;
+	}
+	return count;
 }
 
 /* ---- what the host knows ---------------------------------------------------------------------------------------- */

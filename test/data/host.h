@@ -37,6 +37,11 @@ struct host {
 void host_start(struct host *host, const struct workload *workload, const struct host_choice *choice);
 void host_stop(struct host *host);
 
+/* Gangs of four nodes of eight GPUs that find their leaf one after the other, leaves of 16, where this much is free. */
+uint32_t host_gangs(const struct workload *workload, const uint32_t *free);
+/* The same, counted without the engine. */
+uint32_t leaf_gangs(const struct workload *workload, const uint32_t *free);
+
 picker host_pick; /* struct host; books what it picks */
 
 #endif

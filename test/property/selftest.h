@@ -723,6 +723,8 @@ static bool random_victims_hold(uint64_t seed, uint64_t index, struct course *co
 	instance_make(seed, index, VERB_PREEMPT, &instance);
 	course_run(&instance, instance.defrag_for, NULL, course);
 	cJSON *root = preempt_by_brute_force(&instance, course);
+	if (root == NULL)
+		return true;
 	bool holds = check_preempt(&instance, course, root, stats, &complaint);
 	for (int how = 0; holds && how < PREEMPT_SPOILINGS; how++) {
 		cJSON *copy = cJSON_Duplicate(root, true);
