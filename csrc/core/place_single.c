@@ -80,7 +80,7 @@ static struct champion champion_of(const struct place_work *work)
 /* As many GPUs as the champion, each of them free or used: the score goes by the free ones alone. */
 static inline bool scored_by_free(const struct leaf_sum *leaf, uint32_t total)
 {
-	return leaf->free + leaf->used == total && leaf->total == total;
+	return (leaf->free + leaf->used == total) & (leaf->total == total);
 }
 
 /* A leaf of the champion's kind whose candidate is sure to lose: it is worse, or in the very same state.
@@ -95,14 +95,19 @@ static bool loses(struct place_work *work, uint32_t item)
 	struct gain gain = GAIN_NONE;
 	if (memcmp(leaf, best, sizeof *leaf) == 0)
 		return true;
-	place_gain(work, item, work->gang.missing, &gain);
 	bool scored = work->ask->strategy != STRATEGY_CONSOLIDATED && !work->ask->latency_sensitive;
-	if (scored && breaks_least(work) && gain.score / work->gang.missing + 2 <= champion->value &&
-	    scored_by_free(leaf, best->total)) {
-		bool first = champion->from > champion->to;
-		champion->from = first ? leaf->free : min_u32(champion->from, leaf->free);
-		champion->to = first ? leaf->free : max_u32(champion->to, leaf->free);
+	if (scored && breaks_least(work)) {
+		uint64_t score = place_leaf_score(work, leaf->free, leaf->used, leaf->total,
+						  work->gang.missing * work->gang.size);
+		if (score + 2 <= champion->value && scored_by_free(leaf, best->total)) {
+			bool first = champion->from > champion->to;
+			champion->from = first ? leaf->free : min_u32(champion->from, leaf->free);
+			champion->to = first ? leaf->free : max_u32(champion->to, leaf->free);
+		}
+		if (score < champion->value)
+			return true;
 	}
+	place_gain(work, item, work->gang.missing, &gain);
 	return place_compare(work, &gain, &work->candidates.best.gain) > 0;
 }
 
@@ -125,17 +130,22 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 	const struct champion *champion = &work->candidates.champion;
 	const struct leaf_sum *leaves = work->fabric->leaf;
 	const uint32_t *kinds = work->fabric->leaf_kind;
-	uint32_t kind = champion->kind, total = leaves[champion->item].total, from = champion->from;
-	uint32_t span = champion->to - from; /* free - from wraps around when it is lower */
-	bool ranged = from <= champion->to;
-	if (kind == FROND_NONE || (!ranged && champion->breaks == UINT32_MAX))
+	uint32_t kind = champion->kind, total = leaves[champion->item].total, breaks = champion->breaks;
+	uint32_t from = champion->from, span = champion->to - from; /* free - from wraps around when it is lower */
+	if (from > champion->to) {                                  /* no leaf has so many free */
+		from = UINT32_MAX;
+		span = 0;
+	}
+	if (kind == FROND_NONE)
 		return item;
 	for (; item < hi; item++) {
 		const struct leaf_sum *leaf = &leaves[item];
-		bool breaks = leaf->used == 0 && leaf->free >= champion->breaks;
-		bool worse = ranged && leaf->free - from <= span && scored_by_free(leaf, total);
-		if (leaf->at_least[gpus] < nodes || !(breaks || worse) || leaf->odd != 0 || kinds[item] != kind ||
+		if (leaf->at_least[gpus] < nodes || leaf->odd != 0 || kinds[item] != kind ||
 		    work->leaf_excepted[item] & EXCEPTED_TODAY)
+			break;
+		/* without a branch: leaves in use and leaves that are not come in any order */
+		if (!(((leaf->used == 0) & (leaf->free >= breaks)) |
+		      ((leaf->free - from <= span) & scored_by_free(leaf, total))))
 			break;
 	}
 	return item;
@@ -171,7 +181,9 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 			work->candidates.seen++;
 		} else {
 			place_see_single(work, item);
-			work->candidates.champion = champion_of(work);
+			if (work->candidates.picks[0].item != work->candidates.champion.item ||
+			    work->candidates.champion.kind == FROND_NONE)
+				work->candidates.champion = champion_of(work);
 		}
 	}
 }
