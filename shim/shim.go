@@ -319,7 +319,7 @@ func (e *Engine) Plan(request Request, members []Member, annotations map[string]
 }
 
 // Order gives every node its position for one pod, by slot: 0 is best, NoPosition where it does not fit. A nil thrift is
-// none; with a topology the engine does not look at it.
+// none.
 func (e *Engine) Order(request Request, member Member, annotations map[string]string, room []Room, thrift *Thrift) (plan Plan, position []uint16, sentence string, err error) {
 	if err := e.checkThrift(thrift); err != nil {
 		return plan, nil, "", err

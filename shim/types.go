@@ -229,7 +229,7 @@ type Room struct {
 	Unavailable uint16
 }
 
-// Thrift is what Order needs to keep GPUs of use in a cluster without topology: the engine sees no CPU and no memory.
+// Thrift is what Order needs to keep the GPUs of nodes of use: the engine sees no CPU and no memory.
 type Thrift struct {
 	Asks  Left   // the pod
 	Kinds []Kind // pods that are expected; at most KindsMax

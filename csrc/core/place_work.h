@@ -66,7 +66,8 @@ struct champion {
 	uint32_t kind; /* FROND_NONE: there is none such */
 	uint32_t item;
 	uint32_t value;    /* its score */
-	uint32_t from, to; /* free GPUs of leaves that are sure to have a lower score; from > to: not known of any */
+	uint32_t from, to; /* free GPUs of leaves that are sure to be worse; from > to: not known of any */
+	uint32_t breaks;   /* a leaf that nobody uses is worse with so many free GPUs: it would be broken */
 };
 
 struct spine_view {                        /* what a spine could hold by capacity */
@@ -190,7 +191,7 @@ struct place_work {
 
 	/* One stretch of memory for what is used one after the other; nothing stays in it from one use to the next. */
 	struct scratch {
-		uint32_t *list;          /* items of place_table.c, nodes in place_rule.c */
+		uint32_t *list;          /* items of place_table.c, nodes in place_rule.c, waste in place_order.c */
 		uint64_t *sum;           /* by item, inside one search; or keys to sort, where there are no sums */
 		uint64_t *cells;         /* beside the two: a few rows by member, or members to sort */
 		struct spine_view *view; /* in cells, for place_rule.c */
@@ -253,10 +254,11 @@ void place_empty(struct place_work *work, uint32_t item);
 void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
 /* The same, from what was kept if it was asked for before; steps of the budget that it takes. */
 uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
-/* Below zero: a is better. Step 3; step 4; steps 4 to 6. */
+/* Below zero: a is better. Step 3; steps 4 to 6; the same for a pod of which the waste of step 5b is known. */
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
-int place_compare_links(const struct gain *a, const struct gain *b);
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b);
+int place_compare_pod(const struct place_work *work, const struct gain *a, uint32_t waste_a, const struct gain *b,
+		      uint32_t waste_b);
 /* Computes the weighted score of a leaf for a member of a gang that takes so many of its GPUs, and remembers it. */
 uint64_t place_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total, uint32_t gpus);
 /* What a member of the gang would choose on a node of this kind; 0: no set is allowed. */

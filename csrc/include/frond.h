@@ -204,8 +204,8 @@ struct frond_room {
 	uint16_t unavailable;
 };
 
-/* What order() needs to keep GPUs of use in a cluster without topology: it sees no CPU and no memory, and a node that runs
- * out of them before it runs out of GPUs has GPUs that nobody can use. Nothing of it is kept after the call. */
+/* What order() needs to keep the GPUs of nodes of use: it sees no CPU and no memory, and a node that runs out of them before
+ * it runs out of GPUs has GPUs that nobody can use. Nothing of it is kept after the call. */
 struct frond_thrift {
 	uint32_t cpu_milli, memory_mib; /* that the pod asks for */
 	uint32_t kinds;                 /* entries in the kind array, at most FROND_KINDS_MAX */
@@ -406,9 +406,9 @@ struct frond_abi {
 			const struct frond_room *room, uint32_t room_count, struct frond_plan *out,
 			struct frond_place *places, char *text, uint32_t cap, uint32_t *len);
 	/* For one pod: position[slot] = its place in the order of feasible nodes, UINT16_MAX where it does not fit.
-	 * The same answer as plan(), for every node at once. With thrift, in a cluster without any topology, the GPUs that
-	 * are expected to be of no use decide after the links between GPUs: where they grow least comes first. thrift NULL:
-	 * kinds and left are not read. */
+	 * Without thrift the same answer as plan(), for every node at once. With it every node is weighed by itself, and after
+	 * links and what stays whole the GPUs that are expected to be of no use decide: where they grow least comes first;
+	 * out is the plan without it. thrift NULL: kinds and left are not read. */
 	int32_t (*order)(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
 			 const struct frond_pair *annotations, const char *in, uint32_t in_len,
 			 const struct frond_room *room, uint32_t room_count, const struct frond_thrift *thrift,
