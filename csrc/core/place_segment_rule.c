@@ -30,7 +30,7 @@ static struct holding holding_ever(struct place_work *work, uint32_t leaf, bool 
 	struct holding holding;
 	if (!work->segments.nvlink) {
 		uint32_t nodes, each, members = place_cap(work, leaf, &nodes, &each);
-		if (work->fabric->leaf_kind[leaf] == FROND_NONE)
+		if (!place_cap_counted(work, leaf))
 			budget_charge(&work->budget, (uint64_t)STEPS_PART * leaf_nodes(work->fabric, leaf));
 		return holding_of_members(single ? nodes : members, need);
 	}
