@@ -119,7 +119,7 @@ int32_t put_node(struct cluster *cluster, uint32_t slot, uint32_t flags, uint32_
 		used += pairs[labels++].value.len =
 			(uint32_t)snprintf(in + used, NAME_ROOM, "s%" PRIu32, machine->spine);
 	}
-	if (leaf != FROND_NONE && number[N_RACK] > 0) {
+	if (leaf != FROND_NONE && number[N_RACK] > 0 && number[N_LEAF] > 0) {
 		pairs[labels] = (struct frond_pair){.key = {54, 21}, .value = {used, 0}};
 		used += pairs[labels++].value.len = (uint32_t)snprintf(in + used, NAME_ROOM, "c%" PRIu32 ".%" PRIu32,
 								       leaf, slot % number[N_LEAF] / number[N_RACK]);
