@@ -282,20 +282,4 @@ static struct rule rule_by_capacity(const struct gang *all)
 	return sizes_equal(all->job, all->members) ? rule_of_equal(all) : rule_of_mixed(all);
 }
 
-/* R5 */
-static bool rule_is_ever(const struct gang *all)
-{
-	struct rule rule = rule_by_capacity(all);
-	return rule.never || rule.too_wide;
-}
-
-/* Pins do not count: the rule comes from capacity. */
-static struct rule rule_without_segments(const struct gang *gang)
-{
-	struct gang all = gang_of(gang->world, gang->job, gang->members);
-	all.bounds = gang->bounds;
-	all.ever = rule_is_ever(&all);
-	return rule_by_capacity(&all);
-}
-
 #endif

@@ -284,34 +284,48 @@ static void segment_shapes_visit(void *context, const struct cast *cast)
 		shapes->leaf_to_spare = true;
 }
 
-static struct rule rule_of(const struct gang *gang)
+static struct rule rule_with_segments(const struct gang *gang)
 {
-	struct rule plain = rule_without_segments(gang);
-	struct gang all = gang_of(gang->world, gang->job, gang->members);
+	struct rule plain = rule_by_capacity(gang);
 	struct room room;
 	int members = with_gpus(gang);
 
 	if (!is_segmented(gang) || plain.never || plain.shapeless)
 		return plain;
-	all.bounds = gang->bounds;
-	room_measure(&all, NULL, &room);
-	struct segment_shapes shapes = {.shapes = {&all, &room, 0, NOT_FOUND, 0, NOT_FOUND, NOT_FOUND, false}};
-	each_cast(&all, room.places, ~0u, segment_shapes_visit, &shapes);
+	room_measure(gang, NULL, &room);
+	struct segment_shapes shapes = {.shapes = {gang, &room, 0, NOT_FOUND, 0, NOT_FOUND, NOT_FOUND, false}};
+	each_cast(gang, room.places, ~0u, segment_shapes_visit, &shapes);
 	bool one_node = shapes.shapes.fewest_nodes == 1;
 	if (spreads_by_rule(gang->job) && shapes.any) {
 		int n = shapes.shapes.most_nodes < members ? shapes.shapes.most_nodes : members;
 		one_node = one_node && n <= 1;
-		shapes.shapes = (struct shapes){&all, &room, n > 1 ? n : 1, NOT_FOUND, 0, NOT_FOUND, NOT_FOUND, false};
-		each_cast(&all, room.places, ~0u, segment_shapes_visit, &shapes);
+		shapes.shapes = (struct shapes){gang, &room, n > 1 ? n : 1, NOT_FOUND, 0, NOT_FOUND, NOT_FOUND, false};
+		each_cast(gang, room.places, ~0u, segment_shapes_visit, &shapes);
 	}
 	struct rule rule =
-		rule_from_shape(gang->job, one_node, some_domain_holds(&all, &room, members), &shapes.shapes);
+		rule_from_shape(gang->job, one_node, some_domain_holds(gang, &room, members), &shapes.shapes);
 	if (rule.shapeless || (!shapes.any && rule.too_wide)) {
 		rule = plain;
 		rule.too_wide = gang->job->latency_sensitive;
 		rule.shapeless = true; /* S3 */
 	}
 	return rule;
+}
+
+/* R5 */
+static bool rule_is_ever(const struct gang *all)
+{
+	struct rule rule = rule_with_segments(all);
+	return rule.never || rule.too_wide;
+}
+
+/* Pins do not count: the rule comes from capacity. */
+static struct rule rule_of(const struct gang *gang)
+{
+	struct gang all = gang_of(gang->world, gang->job, gang->members);
+	all.bounds = gang->bounds;
+	all.ever = rule_is_ever(&all);
+	return rule_with_segments(&all);
 }
 
 /* The nodes on which a segment can be at all. */

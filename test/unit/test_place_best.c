@@ -262,6 +262,15 @@ static uint64_t ring_packed(int n, unsigned mask)
 	return packed;
 }
 
+static struct rule rule_without_segments(const struct gang *gang)
+{
+	struct gang whole = *gang;
+	struct job job = *gang->job;
+	job.segment_size = 0;
+	whole.job = &job;
+	return rule_of(&whole);
+}
+
 static void compare(const struct gang *gang, const struct outcome *outcome)
 {
 	static const uint32_t rules[RULE_KINDS] = {
@@ -378,12 +387,8 @@ static void plan_fenced(const struct question *question)
 static void ask_ragged(const struct gang *gang, const struct state *today, const struct question *question)
 {
 	int node[MEMBERS_MAX];
-	struct gang whole = *gang;
-	struct job job = *gang->job;
-	job.segment_size = 0;
-	whole.job = &job;
 	plan_fenced(question);
-	TEST_ASSERT_TRUE(c->plan.outcome != FROND_NEVER || rule_without_segments(&whole).never);
+	TEST_ASSERT_TRUE(c->plan.outcome != FROND_NEVER || rule_without_segments(gang).never);
 	TEST_ASSERT_TRUE(c->plan.outcome != FROND_UNDECIDED || c->plan.flags & FROND_PLAN_BOUNDED);
 	seen.ragged++;
 	if (c->plan.outcome != FROND_PLACED)
