@@ -35,7 +35,7 @@ static int32_t check_node(const struct core *core, uint32_t slot, struct out *ou
 		return BROKEN(out, "node %" PRIu32 " is gone but something is held there", slot);
 	if (by_count != node->by_count)
 		return BROKEN(out, "node %" PRIu32 " counts %" PRIu32 " GPUs held by count, its pods %" PRIu32, slot,
-			      node->by_count, by_count);
+			      (uint32_t)node->by_count, by_count);
 	return FROND_OK;
 }
 
@@ -127,6 +127,7 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 	const struct fabric *fabric = &core->fabric;
 	const struct leaf_sum *sum = &fabric->leaf[leaf];
 	uint32_t at_least[FROND_GPUS_MAX + 1] = {0}, free = 0, used = 0, total = 0, odd = 0;
+	uint64_t models = 0;
 	for (uint32_t position = fabric->leaf_start[leaf]; position < fabric->leaf_start[leaf + 1]; position++) {
 		const struct node *node = &core->nodes[fabric->order[position]];
 		for (uint32_t i = 0; node_open(node) && i <= node_free_count(node); i++)
@@ -134,12 +135,15 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 		free += node_free_count(node);
 		used += node_used_count(node);
 		total += node->gpus;
+		models |= 1ull << node->model;
 		odd += node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf];
 	}
-	bool same = sum->free == free && sum->used == used && sum->total == total && sum->odd == odd;
+	bool same =
+		sum->free == free && sum->used == used && sum->total == total && sum->odd == odd &&
+		(fabric->leaf_model[leaf] >= LEAF_MODELS || models == 0 || models == 1ull << fabric->leaf_model[leaf]);
 	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
 		same &= sum->at_least[i] == at_least[i];
-	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " counts other GPUs than its nodes have", leaf);
+	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " counts other GPUs or models than its nodes have", leaf);
 }
 
 static int32_t check_spine(const struct core *core, uint32_t spine, struct out *out)

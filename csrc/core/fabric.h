@@ -20,8 +20,18 @@ struct leaf_sum {
 struct spine_sum {
 	uint32_t at_least[FROND_GPUS_MAX + 1];
 	uint32_t touched; /* nodes that are closed, unhealthy or in use; 0: all spines of this shape are alike today */
-	uint32_t shape;   /* first spine that has the same leaves, nodes, GPUs and speeds; its own id: none before it */
+	uint32_t
+		shape; /* first spine that has the same leaves, nodes, NVLink domains, GPUs, models and speeds; its own id: none before it */
 };
+
+/* Bits of leaf_model beside the model. */
+enum leaf_nodes_differ {
+	LEAF_MODELS = 64, /* they are of several models; the model is one of them */
+	LEAF_SPLIT = 128, /* they are not all in one NVLink domain, or all in none */
+};
+_Static_assert(FROND_MODELS <= LEAF_MODELS, "a model and two bits");
+
+#define LEAF_DOMAINS 16383u /* NVLink domains of a leaf that are told apart; with more, no two of its nodes are */
 
 struct fabric {
 	struct undo *undo;
@@ -37,13 +47,15 @@ struct fabric {
 	uint32_t *leaf_spine;   /* leaf → spine */
 	uint32_t *leaf_uplink;  /* gigabit/s; 0: unlimited */
 	uint32_t *leaf_kind;    /* node_kind() of all its nodes; FROND_NONE: they differ, or there are none */
+	uint8_t *leaf_model;    /* of all its nodes, or enum leaf_nodes_differ */
 	uint32_t *leaf_slowest; /* smallest uplink of its nodes, gigabit/s; UINT32_MAX: all unlimited */
 	uint32_t *spine_start;  /* spine → first leaf; [spine_count] = leaf_count */
 	uint32_t *spine_core;   /* spine → core; spines of two cores are not adjacent */
 	struct leaf_sum *leaf;
 	struct spine_sum *spine;
 	uint32_t gpus_most; /* of a node in a leaf */
-	bool stale;         /* a node's GPUs, links or speed have changed: shapes are to be compared anew */
+	bool split;         /* some leaf is LEAF_SPLIT */
+	bool stale;         /* a node's GPUs, model, links or speed have changed: shapes are to be compared anew */
 };
 
 /* A labelled leaf has a node; a fabric file may list leaves that have none: they keep their place in the order, because

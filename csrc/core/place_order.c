@@ -76,7 +76,7 @@ static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *positio
 }
 
 /* The first of the `count` keys of an item that are left, as an offer. In frames: at = item, index = position, least = keys
- * left, count = outside the preferred domain, rest = waste. */
+ * left, count = outside the preferred domain, cost = waste. */
 static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t count)
 {
 	uint64_t key = keys_of(work, item)[0];
@@ -84,13 +84,13 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t co
 	uint32_t slot = work->fabric->order[position];
 	struct frame offer = {.at = item,
 			      .index = position,
-			      .least = count,
-			      .count = (uint32_t)(key >> KEY_OUTSIDE),
+			      .least = (uint16_t)count,
+			      .count = (uint16_t)(key >> KEY_OUTSIDE),
 			      .before = GAIN_NONE};
 	place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
 	place_node_gain(&work->nodes[slot], work->gang.size, &offer.before);
 	place_leaf_gain(work, item, 1, work->gang.size, &offer.before);
-	offer.rest = waste_of(work, slot);
+	offer.cost = waste_of(work, slot);
 	return offer;
 }
 
@@ -116,7 +116,7 @@ static int compare_offers(const struct place_work *work, const struct frame *a, 
 		return a->count < b->count ? -1 : 1;
 	int order = place_compare_links(&a->before, &b->before);
 	if (order == 0)
-		order = (a->rest > b->rest) - (a->rest < b->rest);
+		order = (a->cost > b->cost) - (a->cost < b->cost);
 	if (order == 0)
 		order = place_compare(work, &a->before, &b->before);
 	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);

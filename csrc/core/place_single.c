@@ -8,11 +8,13 @@
 void place_see_single(struct place_work *work, uint32_t item)
 {
 	struct gain gain = GAIN_NONE;
-	work->candidates.frames[0] = (struct frame){.at = item, .count = work->gang.missing};
+	work->candidates.frames[0] = (struct frame){.at = item, .count = (uint16_t)work->gang.missing};
 	work->candidates.depth = 1;
 	work->candidates.same = 0;
 	place_gain(work, item, work->gang.missing, &gain);
 	place_see(work, &gain);
+	if (item_split(work, item))
+		place_pay(work, work->candidates.looks);
 }
 
 /* ---- the leaf that comes nearest ------------------------------------------------------------------------------------ */
@@ -35,13 +37,13 @@ static uint32_t nearer(const struct place_work *work)
 
 /* ---- the leaf that wins --------------------------------------------------------------------------------------------- */
 
-/* The best candidate is one leaf of like nodes with equal links: a leaf of the same kind compares by its sums. */
+/* The best candidate is one leaf of like nodes with equal links: a leaf of the same kind and model compares by its sums. */
 static uint32_t best_kind(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t item = work->candidates.picks[0].item;
 	if (!work->candidates.best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0 ||
-	    work->leaf_excepted[item] & EXCEPTED_TODAY)
+	    place_model(work, item) >= LEAF_MODELS || work->leaf_excepted[item] & EXCEPTED_TODAY)
 		return FROND_NONE;
 	uint32_t kind = fabric->leaf_kind[item];
 	bool even = kind != FROND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
@@ -53,6 +55,7 @@ static struct champion champion_of(const struct place_work *work)
 	struct champion champion = {.kind = best_kind(work), .from = 1};
 	if (champion.kind != FROND_NONE) {
 		champion.item = work->candidates.picks[0].item;
+		champion.model = place_model(work, champion.item);
 		champion.value = work->candidates.best.gain.score / work->gang.missing;
 	}
 	return champion;
@@ -110,7 +113,8 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 	for (; item < hi; item++) {
 		const struct leaf_sum *leaf = &leaves[item];
 		if (leaf->at_least[gpus] < nodes || leaf->free - from > span || !scored_by_free(leaf, total) ||
-		    leaf->odd != 0 || kinds[item] != kind || work->leaf_excepted[item] & EXCEPTED_TODAY)
+		    leaf->odd != 0 || kinds[item] != kind || place_model(work, item) != champion->model ||
+		    work->leaf_excepted[item] & EXCEPTED_TODAY)
 			break;
 	}
 	return item;
@@ -141,6 +145,7 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 				remember(work, item, hold);
 			walk->least = (nearer(work) + walk->each - 1) / walk->each;
 		} else if (fabric->leaf_kind[item] == work->candidates.champion.kind &&
+			   place_model(work, item) == work->candidates.champion.model &&
 			   work->candidates.champion.kind != FROND_NONE && leaf->odd == 0 && room > 0 &&
 			   !(work->leaf_excepted[item] & EXCEPTED_TODAY) && loses(work, leaf)) {
 			work->candidates.seen++;

@@ -75,7 +75,7 @@ static void set_held(struct hunt *hunt, const struct entry *entry, bool held)
 	struct node *node = &hunt->core->nodes[slot];
 	fabric_take_out(&hunt->core->fabric, slot, node);
 	node->held = (uint16_t)(held ? node->held | entry->mask : node->held & ~entry->mask);
-	node->by_count = (uint32_t)(held ? node->by_count + entry->by_count : node->by_count - entry->by_count);
+	node_count(node, (uint32_t)entry->by_count, held);
 	node_settle(node);
 	fabric_put_in(&hunt->core->fabric, slot, node);
 }
@@ -148,7 +148,7 @@ static bool sets_there(struct hunt *hunt, struct node node)
 static void leave_node(struct node *node, const struct entry *entry)
 {
 	node->held = (uint16_t)(node->held & ~entry->mask);
-	node->by_count -= (uint32_t)entry->by_count;
+	node_count(node, (uint32_t)entry->by_count, false);
 }
 
 static bool sets_without(struct hunt *hunt, int32_t most, bool unbudgeted)
