@@ -573,10 +573,11 @@ static void make_racks(struct chance *chance, struct instance *instance)
 	make_names(chance, fabric);
 	make_labels(chance, fabric);
 	make_brands(chance, fabric);
-	for (int n = 0; n < fabric->node_count; n++) { /* racks of several leaves, which are not one domain */
+	for (int n = 0; n < fabric->node_count; n++) { /* some racks side by side */
 		struct node *node = &fabric->nodes[n];
 		if (chance_percent(chance, 80))
-			snprintf(node->clique, NAME_SIZE, "rack-%d", n / 2 % (1 + chance_below(chance, 4)));
+			snprintf(node->clique, NAME_SIZE, "rack-%d.%d", node->leaf + 1,
+				 n / 2 % (1 + chance_below(chance, 4)));
 	}
 	for (int j = 0; j < jobs; j++) {
 		struct job *job = job_add(instance);
