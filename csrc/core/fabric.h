@@ -31,7 +31,7 @@ enum leaf_nodes_differ {
 };
 _Static_assert(FROND_MODELS <= LEAF_MODELS, "a model and two bits");
 
-#define LEAF_DOMAINS 16383u /* NVLink domains of a leaf that are told apart; with more, no two of its nodes are */
+#define LEAF_DOMAINS 8191u /* NVLink domains of a leaf that are told apart; with more the leaf counts as one */
 
 struct fabric {
 	struct undo *undo;

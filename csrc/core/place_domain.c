@@ -15,10 +15,9 @@ struct party {
 	uint32_t room : 30; /* members that it takes today */
 	uint32_t pinned : 1;
 	uint32_t done : 1;
-	uint16_t nodes, members; /* that it may open, and what they hold: hold_within() */
+	uint32_t first, end; /* positions; it may have gaps */
 };
-_Static_assert(sizeof(struct party) == sizeof(uint64_t) && LEAF_DOMAINS < FROND_MEMBERS_MAX,
-	       "in member_list, and loose");
+_Static_assert(sizeof(struct party) * (LEAF_DOMAINS + 1ull) <= sizeof(uint64_t) * FROND_MEMBERS_MAX, "in member_list");
 
 /* The party of a node; NULL: it is in none. */
 static struct party *party_of(const struct place_work *work, const struct parties *parties, uint32_t position)
@@ -29,19 +28,24 @@ static struct party *party_of(const struct place_work *work, const struct partie
 	return work->pin[position] > 0 ? &parties->all[0] : NULL;
 }
 
-/* They are numbered in the order of their first nodes. */
+/* Domains are numbered in the order of their first nodes. */
 static struct parties begin(const struct place_work *work, uint32_t item)
 {
 	struct parties parties = {.all = (struct party *)(void *)work->member_list, .count = 1};
 	parties.all[0] = (struct party){.room = 0};
 	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
 		uint32_t domain = work->fabric->domain_of[position];
-		if (domain == FROND_NONE)
-			continue;
-		if (parties.count == 1)
+		if (domain != FROND_NONE && parties.count == 1)
 			parties.first = domain;
-		if (1 + domain - parties.first == parties.count)
+		if (domain != FROND_NONE && 1 + domain - parties.first == parties.count)
 			parties.all[parties.count++] = (struct party){.room = 0};
+		struct party *party = party_of(work, &parties, position);
+		if (party == NULL)
+			continue;
+		if (party->end == 0)
+			party->first = position;
+		party->end = position + 1;
+		party->pinned |= work->pin[position] > 0;
 	}
 	return parties;
 }
@@ -51,36 +55,33 @@ struct parties parties_of(const struct place_work *work, uint32_t item)
 	struct parties parties = begin(work, item);
 	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
 		struct party *party = party_of(work, &parties, position);
-		if (party == NULL)
-			continue;
-		uint32_t room = place_node_now(work, position);
-		party->room = (party->room + room) & PARTY_ROOM;
-		party->pinned |= work->pin[position] > 0;
-		parties.rooms |= 1u << room;
+		if (party != NULL)
+			party->room = (party->room + place_node_now(work, position)) & PARTY_ROOM;
 	}
 	return parties;
 }
 
-/* What each party holds on `bound` further nodes, the roomiest of them, up to `members`. */
-static void hold_within(struct place_work *work, uint32_t item, struct parties *parties, uint32_t members,
-			uint32_t bound)
+/* Does it hold so many members on `bound` further nodes, the roomiest of them? */
+static bool holds_within(struct place_work *work, const struct parties *parties, const struct party *party,
+			 uint32_t members, uint32_t bound)
 {
-	for (uint32_t i = 0; i < parties->count; i++)
-		parties->all[i].nodes = parties->all[i].members = 0;
-	for (uint32_t room = FROND_GPUS_MAX; room > 0; room--) {
-		if (!(parties->rooms & 1u << room))
+	uint32_t nodes[FROND_GPUS_MAX + 1] = {0}, held = 0;
+	work->candidates.looks += party->end - party->first;
+	for (uint32_t position = party->first; position < party->end; position++) {
+		if (party_of(work, parties, position) != party)
 			continue;
-		work->candidates.looks += item_end(work, item) - item_start(work, item);
-		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-			struct party *party = party_of(work, parties, position);
-			bool opens = work->pin[position] == 0;
-			if (party == NULL || party->done || (opens && party->nodes == bound) ||
-			    place_node_now(work, position) != room)
-				continue;
-			party->nodes = (uint16_t)(party->nodes + opens);
-			party->members = (uint16_t)min_u32(party->members + room, members);
-		}
+		uint32_t room = place_node_now(work, position);
+		if (work->pin[position] > 0)
+			held += room;
+		else
+			nodes[room]++;
 	}
+	for (uint32_t room = FROND_GPUS_MAX; room > 0 && bound > 0; room--) {
+		uint32_t count = min_u32(nodes[room], bound);
+		held += count * room;
+		bound -= count;
+	}
+	return held >= members;
 }
 
 struct offer { /* of a party */
@@ -88,7 +89,7 @@ struct offer { /* of a party */
 	bool holds; /* all members that are left */
 };
 
-/* Those in use first; one that holds all members, with the least room; else the one with most. */
+/* Those in use first; one that holds all members, with the least room; else the one with most; then the first. */
 static bool better(const struct offer *a, const struct offer *b)
 {
 	if (b->party == NULL)
@@ -97,33 +98,33 @@ static bool better(const struct offer *a, const struct offer *b)
 		return a->party->pinned;
 	if (a->holds != b->holds)
 		return a->holds;
-	return a->holds ? a->party->room < b->party->room : a->party->room > b->party->room;
+	if (a->party->room != b->party->room)
+		return a->holds == (a->party->room < b->party->room);
+	return a->party->first < b->party->first;
 }
 
-uint32_t parties_pick(struct place_work *work, uint32_t item, struct parties *parties, uint32_t members, uint32_t bound)
+bool parties_pick(struct place_work *work, struct parties *parties, uint32_t members, uint32_t bound,
+		  struct party_nodes *out)
 {
 	struct offer best = {NULL, false};
-	uint32_t next = parties->first; /* a lower domain has been seen */
-	bool loose = false;             /* likewise PARTY_PINNED */
-	if (bound != UINT32_MAX)
-		hold_within(work, item, parties, members, min_u32(bound, members));
-	work->candidates.looks += item_end(work, item) - item_start(work, item);
-	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-		uint32_t domain = work->fabric->domain_of[position];
-		struct offer offer = {.party = party_of(work, parties, position)};
-		if (offer.party == NULL || (domain == FROND_NONE ? loose : domain < next))
+	work->candidates.looks += parties->count;
+	for (uint32_t i = 0; i < parties->count; i++) {
+		struct offer offer = {.party = &parties->all[i], .holds = parties->all[i].room >= members};
+		if (offer.party->done || offer.party->room == 0)
 			continue;
-		next = domain == FROND_NONE ? next : domain + 1;
-		loose |= domain == FROND_NONE;
-		offer.holds = (bound != UINT32_MAX ? offer.party->members : offer.party->room) >= members;
-		if (!offer.party->done && offer.party->room > 0 && better(&offer, &best))
+		if (offer.holds && bound != UINT32_MAX)
+			offer.holds = holds_within(work, parties, offer.party, members, bound);
+		if (better(&offer, &best))
 			best = offer;
 	}
 	if (best.party == NULL)
-		return PARTY_ALL;
+		return false;
 	uint32_t index = (uint32_t)(best.party - parties->all);
 	parties->all[index].done = true;
-	return index == 0 ? PARTY_PINNED : parties->first + index - 1;
+	*out = (struct party_nodes){.first = best.party->first,
+				    .end = best.party->end,
+				    .domain = index == 0 ? FROND_NONE : parties->first + index - 1};
+	return true;
 }
 
 uint32_t place_domains(const struct place_work *work, uint32_t item)
@@ -135,11 +136,6 @@ uint32_t place_domains(const struct place_work *work, uint32_t item)
 		return item_pin(work, item) == 0;
 	struct parties parties = begin(work, item);
 	uint32_t count = 0;
-	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-		struct party *party = party_of(work, &parties, position);
-		if (party != NULL)
-			party->pinned |= work->pin[position] > 0;
-	}
 	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
 		struct party *party = party_of(work, &parties, position);
 		if (work->take[position] == 0 || (party != NULL && (party->pinned || party->done)))

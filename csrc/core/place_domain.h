@@ -7,27 +7,29 @@
 
 #include "core/place_work.h"
 
-#define PARTY_ALL    (FROND_NONE - 1) /* no party: every node of the leaf */
-#define PARTY_PINNED FROND_NONE       /* nodes in no domain that pinned members are on */
-
 struct party;
 struct parties {           /* of a leaf that is split */
-	struct party *all; /* PARTY_PINNED, then the domains; in work->member_list */
+	struct party *all; /* nodes in no domain that pinned members are on, then the domains; in work->member_list */
 	uint32_t count;
 	uint32_t first; /* number of the first domain */
-	uint32_t rooms; /* mask of the members that nodes take */
 };
+
+struct party_nodes { /* which are party_has() of positions first … end - 1 */
+	uint32_t first, end;
+	uint32_t domain; /* FROND_NONE: those in none that pinned members are on; PARTY_ALL: every node */
+};
+#define PARTY_ALL (FROND_NONE - 1)
 
 struct parties parties_of(const struct place_work *work, uint32_t item);
 /* The party that the next of so many members go to, `bound` nodes being left to open (UINT32_MAX: any number), and never
- * again. PARTY_ALL: there is none but nodes that are in no party. */
-uint32_t parties_pick(struct place_work *work, uint32_t item, struct parties *parties, uint32_t members,
-		      uint32_t bound);
+ * again. False: there is none but nodes that are in no party. */
+bool parties_pick(struct place_work *work, struct parties *parties, uint32_t members, uint32_t bound,
+		  struct party_nodes *out);
 
-static inline bool in_party(const struct place_work *work, uint32_t position, uint32_t party)
+static inline bool party_has(const struct place_work *work, const struct party_nodes *party, uint32_t position)
 {
-	return party == PARTY_ALL ||
-	       (work->fabric->domain_of[position] == party && (party != PARTY_PINNED || work->pin[position] > 0));
+	return party->domain == PARTY_ALL || (work->fabric->domain_of[position] == party->domain &&
+					      (party->domain != FROND_NONE || work->pin[position] > 0));
 }
 
 #endif

@@ -8,8 +8,7 @@
 #define STEPS_GAIN 8u  /* of a gain that is kept, or that the sums of a leaf tell */
 #define STEPS_FILL 48u /* of a node that is looked at for it */
 
-#define PARTIES_LOOKS (1u << 22) /* at nodes at most to fill a leaf, however many NVLink domains it has */
-#define PARTIES_LEAST 16u        /* but so many are filled */
+#define PARTIES_LOOKS (1u << 20) /* at nodes at most to fill a leaf, however many NVLink domains it has */
 
 #define TERM_ONE 10000u /* a term of the weighted score, as an integer */
 
@@ -422,13 +421,13 @@ static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint
 /* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). All nodes whose turn it is
  * are filled in one go over the item: a few goes, because few different links and numbers of GPUs are met. Members that no
  * node of the party takes are left over. */
-static void fill_party(struct place_work *work, uint32_t item, uint32_t party, struct filling *filling)
+static void fill_party(struct place_work *work, const struct party_nodes *party, struct filling *filling)
 {
 	for (uint64_t turn = 0, next; filling->members > 0 && turn != UINT64_MAX; turn = next) {
 		next = UINT64_MAX;
-		work->candidates.looks += item_end(work, item) - item_start(work, item);
-		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-			if (!in_party(work, position, party) || (work->take[position] > 0 && even(work, position)))
+		work->candidates.looks += party->end - party->first;
+		for (uint32_t position = party->first; position < party->end; position++) {
+			if (!party_has(work, party, position) || (work->take[position] > 0 && even(work, position)))
 				continue; /* the latter are full */
 			uint64_t own = fill_turn(work, filling, position, turn);
 			next = own < next ? own : next;
@@ -439,15 +438,14 @@ static void fill_party(struct place_work *work, uint32_t item, uint32_t party, s
 /* Fewest NVLink domains, largest first, the last as tight as possible. */
 static void fill_domains(struct place_work *work, uint32_t item, struct filling *filling)
 {
-	uint32_t nodes = item_end(work, item) - item_start(work, item), most = PARTIES_LOOKS / nodes + PARTIES_LEAST;
+	struct party_nodes party;
 	struct parties parties = parties_of(work, item);
-	for (uint32_t i = 0; filling->members > 0 && i < most; i++) {
-		uint32_t party = parties_pick(work, item, &parties, filling->members, filling->bound);
-		if (party == PARTY_ALL)
-			break;
-		fill_party(work, item, party, filling);
-		if (i + 1 == most)
-			work->budget.spent = true; /* where the others go nobody has looked at */
+	while (filling->members > 0 && parties_pick(work, &parties, filling->members, filling->bound, &party)) {
+		fill_party(work, &party, filling);
+		if (work->candidates.looks > PARTIES_LOOKS) {
+			work->budget.spent = true; /* the others go to any node */
+			return;
+		}
 	}
 }
 
@@ -464,7 +462,8 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 	work->candidates.looks = 0;
 	if (item_split(work, item))
 		fill_domains(work, item, &filling);
-	fill_party(work, item, PARTY_ALL, &filling);
+	const struct party_nodes all = {item_start(work, item), item_end(work, item), PARTY_ALL};
+	fill_party(work, &all, &filling);
 	assert(filling.members == 0);
 }
 
@@ -615,7 +614,7 @@ uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t member
 		if (!alike(work, item))
 			steps += (uint64_t)STEPS_FILL * (item_end(work, item) - item_start(work, item));
 		if (item_split(work, item))
-			steps += work->candidates.looks;
+			steps += STEPS_LOOK * work->candidates.looks;
 	}
 	gain->models |= more->models;
 	gain->domains = (uint16_t)(gain->domains + more->domains);

@@ -14,7 +14,7 @@ void place_see_single(struct place_work *work, uint32_t item)
 	place_gain(work, item, work->gang.missing, &gain);
 	place_see(work, &gain);
 	if (item_split(work, item))
-		place_pay(work, work->candidates.looks);
+		place_pay(work, STEPS_LOOK * work->candidates.looks);
 }
 
 /* ---- the leaf that comes nearest ------------------------------------------------------------------------------------ */

@@ -48,7 +48,7 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 	}
 	place_empty(work, item);
 	if (item_split(work, item))
-		place_pay(work, 2 * work->candidates.looks);
+		place_pay(work, 2 * STEPS_LOOK * work->candidates.looks); /* as many for the first one */
 	return order;
 }
 

@@ -39,6 +39,8 @@ struct frame {              /* an item that the candidate in hand uses */
 };
 _Static_assert(FROND_MEMBERS_MAX <= UINT16_MAX && FROND_LEAF_NODES <= UINT16_MAX, "there are as many as members");
 
+#define STEPS_LOOK 2u /* of the budget, for candidates.looks */
+
 #define GAINS 256u
 
 struct gained { /* the gain of an item, kept: candidates one after the other ask for few of them over and over */
