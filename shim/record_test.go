@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -260,6 +261,23 @@ func (s *session) mask(mask uint32) uint32 {
 	}
 }
 
+// window asks twice, the second time with what was answered; now and then ends do not ascend, or are of nobody.
+func (s *session) window(request Request, members []Member, annotations map[string]string) {
+	var ends []End
+	for _, pod := range s.live {
+		if s.random.IntN(2) == 0 && !slices.ContainsFunc(ends, func(end End) bool { return end.Pod == pod }) {
+			ends = append(ends, End{Pod: pod, EndsInMillis: int64(1000 * len(ends) / 2)})
+		}
+	}
+	if s.random.IntN(8) == 0 {
+		ends = append(ends, End{Pod: s.pick(s.live), EndsInMillis: -1})
+	}
+	window, places, _, err := s.Window(request, members, annotations, s.room(), ends, nil)
+	if err == nil && window.Outcome == Placed {
+		_, _, _, _ = s.Window(request, members, annotations, nil, ends, places)
+	}
+}
+
 func (s *session) step() {
 	switch s.random.IntN(21) {
 	case 0:
@@ -288,6 +306,7 @@ func (s *session) step() {
 	case 11:
 		request, members, annotations := s.job()
 		_, _, _, _, _ = s.Victims(request, members, annotations, s.room())
+		s.window(request, members, annotations)
 	case 12:
 		_, _, _ = s.Binding(s.pick(s.live))
 		_, _ = s.Pod(s.pick(s.live))
@@ -310,7 +329,7 @@ func (s *session) step() {
 
 // kinds are the calls of an engine, as the table names them.
 var kinds = []string{"create", "config_put", "node_put", "topology_put", "node_remove", "pod_put", "pod_get", "plan", "order", "reserve", "gang_put",
-	"gang_get", "permit", "confirm", "release", "release_gang", "tick", "what_if", "undo", "recover", "defrag", "victims",
+	"gang_get", "permit", "confirm", "release", "release_gang", "tick", "what_if", "undo", "recover", "defrag", "victims", "window",
 	"binding", "stats", "problems", "map", "dump", "check"}
 
 func TestARandomSessionReplaysToTheSameBytes(t *testing.T) {
@@ -435,14 +454,14 @@ func TestACrashLeavesAUsableRecording(t *testing.T) {
 
 func TestReplaySaysWhatIsAllowed(t *testing.T) {
 	program := replayer(t)
-	const header = "frond-recording 1 abi 5\n"
+	const header = "frond-recording 1 abi 6\n"
 	const create = header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n= OK text \"\"\n"
 	const order = "order gang 00000000000000000000000000000001 members 1 min_member 1 gpus_desired 1 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 named_count 0 claim \"\" room 0 thrift "
 	for _, test := range []struct{ name, text, want string }{
-		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 5"},
+		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 6"},
 		{"something else", "kind: Fabric\n", "1: recording: expected frond-recording, got \"kind: Fabric\""},
-		{"another format", "frond-recording 2 abi 5\n", "1: recording: format 2 of ABI 5, this program reads format 1 of ABI 5"},
-		{"another ABI", "frond-recording 1 abi 1\n", "1: recording: format 1 of ABI 1, this program reads format 1 of ABI 5"},
+		{"another format", "frond-recording 2 abi 6\n", "1: recording: format 2 of ABI 6, this program reads format 1 of ABI 6"},
+		{"another ABI", "frond-recording 1 abi 1\n", "1: recording: format 1 of ABI 1, this program reads format 1 of ABI 6"},
 		{"no engine", header + "stats\n", "2: stats: expected create first"},
 		{"two engines", create + create[len(header):], "4: create: there is an engine already, a recording has one"},
 		{"no such call", create + "fly\n", "4: recording: expected a call or its answer, got \"fly\""},
@@ -580,6 +599,7 @@ const struct frond_abi *frond_abi_get(void) { return &abi; }
 		"recover":  func() error { _, _, _, err := e.Recover(request.Gang, nil); return err },
 		"defrag":   func() error { _, _, _, err := e.Defrag(request, members, nil, nil); return err },
 		"victims":  func() error { _, _, _, _, err := e.Victims(request, members, nil, nil); return err },
+		"window":   func() error { _, _, _, err := e.Window(request, members, nil, nil, nil, nil); return err },
 		"the call": e.WhatIf,
 	} {
 		if err := call(); !IsCode(err, CodeMissing) || err.Error() != "this engine library does not have "+name {
