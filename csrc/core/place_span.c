@@ -15,8 +15,7 @@
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
 /* Do nodes of this candidate follow: behind `position` in an item that has been filled, or in later items? */
-static bool used_after(const struct place_work *work, uint32_t position, uint32_t end, const uint16_t *takes,
-		       bool later)
+static bool used_after(const struct place_work *work, uint32_t position, uint32_t end, const uint8_t *takes, bool later)
 {
 	for (uint32_t at = position + 1; at < end && !later; at++)
 		later = (takes == NULL ? work->take[at] : takes[at - position]) > 0;
@@ -34,7 +33,7 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 		work->candidates.stop = true; /* after this one */
 	place_fill(work, item, first);
 	for (uint32_t at = start; at < end; at++)
-		work->candidates.fill[at - start] = work->take[at];
+		work->candidates.fill[at - start] = (uint8_t)work->take[at]; /* a node has few GPUs */
 	place_empty(work, item);
 	place_fill(work, item, second);
 	for (uint32_t at = start; at < end && order == 0; at++) {

@@ -148,7 +148,7 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	uint32_t *
 		alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet. In place_rule.c:
 				 the first spine of this shape without an exception + 1 */
-	uint16_t *fill;     /* by node of a leaf: take[], of another count */
+	uint8_t *fill;      /* by node of a leaf: take[], of another count */
 };
 
 enum excepted { /* of a leaf: one of its nodes is an exception, and must be looked at for what it takes today, or ever */
