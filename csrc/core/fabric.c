@@ -172,7 +172,7 @@ void fabric_settle(struct fabric *fabric, const struct node *nodes)
 {
 	assert(fabric->undo->depth == 0);
 	fabric->gpus_most = 0;
-	fabric->split = false;
+	fabric->split = fabric->unlike = false;
 	memset(fabric->leaf, 0, fabric->leaf_count * sizeof *fabric->leaf);
 	memset(fabric->spine, 0, fabric->spine_count * sizeof *fabric->spine);
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
@@ -191,6 +191,7 @@ void fabric_settle(struct fabric *fabric, const struct node *nodes)
 		bool split = leaf_split(fabric, first, end);
 		fabric->split |= split;
 		fabric->leaf_model[leaf] = (uint8_t)(model | (split ? LEAF_SPLIT : 0u));
+		fabric->unlike |= fabric->leaf_model[leaf] != fabric->leaf_model[0];
 		fabric->leaf_slowest[leaf] = slowest;
 		count_leaf(fabric, leaf, nodes);
 	}

@@ -55,6 +55,7 @@ struct fabric {
 	struct spine_sum *spine;
 	uint32_t gpus_most; /* of a node in a leaf */
 	bool split;         /* some leaf is LEAF_SPLIT */
+	bool unlike;        /* leaf_model is not the same of all leaves */
 	bool stale;         /* a node's GPUs, model, links or speed have changed: shapes are to be compared anew */
 };
 

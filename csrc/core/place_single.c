@@ -104,18 +104,19 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 				   uint32_t nodes)
 {
 	const struct champion *champion = &work->candidates.champion;
+	if (champion->from > champion->to)
+		return item;
 	const struct leaf_sum *leaves = work->fabric->leaf;
 	const uint32_t *kinds = work->fabric->leaf_kind;
 	uint32_t kind = champion->kind, total = leaves[champion->item].total, from = champion->from;
 	uint32_t span = champion->to - from; /* free - from wraps around when it is lower */
 	const uint8_t *models = work->fabric->leaf_model;
+	bool unlike = work->fabric->unlike;
 	uint32_t mask = work->scope.one_node ? ~(uint32_t)LEAF_SPLIT : UINT32_MAX, model = champion->model;
-	if (from > champion->to)
-		return item;
 	for (; item < hi; item++) {
 		const struct leaf_sum *leaf = &leaves[item];
 		if (leaf->at_least[gpus] < nodes || leaf->free - from > span || !scored_by_free(leaf, total) ||
-		    leaf->odd != 0 || kinds[item] != kind || (models[item] & mask) != model ||
+		    leaf->odd != 0 || kinds[item] != kind || (unlike && (models[item] & mask) != model) ||
 		    work->leaf_excepted[item] & EXCEPTED_TODAY)
 			break;
 	}

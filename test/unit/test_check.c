@@ -104,12 +104,12 @@ static void test_masks_and_counts_of_nodes(void)
 	BREAK(NODE(reserved).held, 0x7f, "holds mask 7f but its owners hold ff");
 	BREAK(NODE(reserved).held, 0, "holds mask 0 but its owners hold ff");
 	BREAK(core->nodes[slot_of(c, "node-8")].held, 0x1, "holds mask 1 but its owners hold 0");
-	BREAK(NODE(reserved).by_count, 1, "counts 1 GPUs held by count, its pods 0"); /* it has no free GPU */
-	BREAK(NODE(counted).by_count, 2, "says 5 GPUs are free, it has 6");
-	BREAK(NODE(full).by_count, 5, "counts 5 GPUs held by count, its pods 9"); /* none is free either way */
+	BREAK_BITS(NODE(reserved), by_count, 1, "counts 1 GPUs held by count, its pods 0"); /* it has no free GPU */
+	BREAK_BITS(NODE(counted), by_count, 2, "says 5 GPUs are free, it has 6");
+	BREAK_BITS(NODE(full), by_count, 5, "counts 5 GPUs held by count, its pods 9"); /* none is free either way */
 	BREAK(NODE(counted).free, 4, "says 4 GPUs are free, it has 5");
 	BREAK(core->nodes[c->limits.nodes - 1].held, 1, "holds mask 1 but its owners hold 0");
-	BREAK(core->nodes[c->limits.nodes - 1].by_count, 1, "is gone but something is held there");
+	BREAK_BITS(core->nodes[c->limits.nodes - 1], by_count, 1, "is gone but something is held there");
 	BREAK_BITS(NODE(reserved), present, false, "is on no node");
 }
 
