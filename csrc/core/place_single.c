@@ -99,9 +99,9 @@ static inline uint32_t skip_short(const struct leaf_sum *leaves, uint32_t item, 
 }
 
 /* The first of the leaves [item, hi) that is not known to lose to the champion; hi: none. So many nodes with `gpus` free
- * hold what is missing. */
+ * hold what is missing. unlike: of fabric; where it is false the compiler leaves models out. */
 static inline uint32_t skip_losers(const struct place_work *work, uint32_t item, uint32_t hi, uint32_t gpus,
-				   uint32_t nodes)
+				   uint32_t nodes, bool unlike)
 {
 	const struct champion *champion = &work->candidates.champion;
 	if (champion->from > champion->to)
@@ -111,7 +111,6 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 	uint32_t kind = champion->kind, total = leaves[champion->item].total, from = champion->from;
 	uint32_t span = champion->to - from; /* free - from wraps around when it is lower */
 	const uint8_t *models = work->fabric->leaf_model;
-	bool unlike = work->fabric->unlike;
 	uint32_t mask = work->scope.one_node ? ~(uint32_t)LEAF_SPLIT : UINT32_MAX, model = champion->model;
 	for (; item < hi; item++) {
 		const struct leaf_sum *leaf = &leaves[item];
@@ -136,7 +135,9 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 	for (uint32_t item = lo; !work->candidates.stop; item++) {
 		item = skip_short(fabric->leaf, item, hi, walk->gpus, walk->least);
 		uint32_t room = FROND_CANDIDATES - work->candidates.seen; /* candidates that may still be counted */
-		uint32_t next = skip_losers(work, item, min_u32(hi, item + room), walk->gpus, walk->enough);
+		uint32_t end = min_u32(hi, item + room);
+		uint32_t next = fabric->unlike ? skip_losers(work, item, end, walk->gpus, walk->enough, true)
+					       : skip_losers(work, item, end, walk->gpus, walk->enough, false);
 		work->candidates.seen += next - item;
 		room -= next - item;
 		if ((item = next) == hi)
