@@ -138,12 +138,15 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 		models |= 1ull << node->model;
 		odd += node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf];
 	}
-	bool same =
-		sum->free == free && sum->used == used && sum->total == total && sum->odd == odd &&
-		(fabric->leaf_model[leaf] >= LEAF_MODELS || models == 0 || models == 1ull << fabric->leaf_model[leaf]);
+	bool same = sum->free == free && sum->used == used && sum->total == total && sum->odd == odd;
 	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
 		same &= sum->at_least[i] == at_least[i];
-	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " counts other GPUs or models than its nodes have", leaf);
+	if (!same)
+		return BROKEN(out, "leaf %" PRIu32 " counts other GPUs than its nodes have", leaf);
+	bool several = (fabric->leaf_model[leaf] & LEAF_MODELS) != 0;
+	same = models == 0 || ((models >> (fabric->leaf_model[leaf] & (LEAF_MODELS - 1)) & 1) != 0 &&
+			       (models_count(models) > 1) == several);
+	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " names other models than its nodes have", leaf);
 }
 
 static int32_t check_spine(const struct core *core, uint32_t spine, struct out *out)

@@ -143,6 +143,19 @@ static void test_fewest_nodes_come_before_fewest_domains(void)
 	expect(&gang, "n7 n7 n7 n7 n8 n8 n8 n8");
 }
 
+/* The domain with the least room would hold all, but on five nodes; on two, one of its and one of the other's. */
+static void test_a_domain_that_needs_more_nodes_does_not_hold_the_gang(void)
+{
+	put_leaf(0, "leaf-1", "aaaaabb");
+	for (uint32_t slot = 0; slot < 5; slot++) {
+		char name[8];
+		snprintf(name, sizeof name, "n%u", (unsigned)slot + 1);
+		occupy(c, name, 0x7);
+	}
+	expect(&(struct wanted){.name = "a", .members = 5, .gpus = 1, .wishes = "placement-strategy=consolidated"},
+	       "n6 n6 n6 n6 n7");
+}
+
 static void test_members_follow_the_pinned_ones_into_their_domain(void)
 {
 	static const uint32_t pinned[] = {1, FROND_NONE, FROND_NONE};
@@ -298,6 +311,7 @@ int main(void)
 	RUN_TEST(test_nodes_of_a_domain_need_not_be_neighbours);
 	RUN_TEST(test_nodes_in_no_domain_come_last);
 	RUN_TEST(test_fewest_nodes_come_before_fewest_domains);
+	RUN_TEST(test_a_domain_that_needs_more_nodes_does_not_hold_the_gang);
 	RUN_TEST(test_members_follow_the_pinned_ones_into_their_domain);
 	RUN_TEST(test_one_pod_does_not_mind_domains);
 	RUN_TEST(test_the_leaf_with_fewer_domains_is_taken);
