@@ -297,6 +297,7 @@ const (
 	PlanNoTopology    PlanFlag = 8  // the cluster has no leaves
 	PlanBounded       PlanFlag = 16 // more candidates were equal than are compared
 	PlanUnknownGPU    PlanFlag = 32 // preferIds lists an id that is no GPU of the cluster
+	PlanMixedModels   PlanFlag = 64 // the gang has GPUs of more than one model
 )
 
 // Plan is what the engine answers. The layout is the ABI's.

@@ -129,6 +129,7 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 	const struct fabric *fabric = &core->fabric;
 	const struct leaf_sum *sum = &fabric->leaf[leaf];
 	uint32_t at_least[FROND_GPUS_MAX + 1] = {0}, free = 0, used = 0, total = 0, odd = 0, lacking = 0;
+	uint64_t models = 0;
 	for (uint32_t position = fabric->leaf_start[leaf]; position < fabric->leaf_start[leaf + 1]; position++) {
 		const struct node *node = &core->nodes[fabric->order[position]];
 		for (uint32_t i = 0; node_open(node) && i <= node_free_count(node); i++)
@@ -136,6 +137,7 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 		free += node_free_count(node);
 		used += node_used_count(node);
 		total += node->gpus;
+		models |= 1ull << node->model;
 		odd += node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf];
 		lacking += node_lacks(node);
 	}
@@ -143,7 +145,12 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 		    fabric->leaf_lacking[leaf] == lacking;
 	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
 		same &= sum->at_least[i] == at_least[i];
-	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " counts other GPUs than its nodes have", leaf);
+	if (!same)
+		return BROKEN(out, "leaf %" PRIu32 " counts other GPUs than its nodes have", leaf);
+	bool several = (fabric->leaf_model[leaf] & LEAF_MODELS) != 0;
+	same = models == 0 || ((models >> (fabric->leaf_model[leaf] & (LEAF_MODELS - 1)) & 1) != 0 &&
+			       (models_count(models) > 1) == several);
+	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " names other models than its nodes have", leaf);
 }
 
 static int32_t check_spine(const struct core *core, uint32_t spine, struct out *out)

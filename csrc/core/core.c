@@ -45,7 +45,8 @@ void core_node_put(struct core *core, uint32_t slot, const struct node *node)
 	next.by_count = mine->by_count;
 	next.first = mine->first;
 	node_settle(&next);
-	if (mine->present && (node_kind(mine) != node_kind(&next) || mine->uplink_gbps != next.uplink_gbps))
+	if (mine->present &&
+	    (node_kind(mine) != node_kind(&next) || mine->model != next.model || mine->uplink_gbps != next.uplink_gbps))
 		core->fabric.stale = true;
 	fabric_take_out(&core->fabric, slot, mine);
 	if (mine->present)

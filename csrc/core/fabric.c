@@ -18,6 +18,7 @@ void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo
 	fabric->leaf_uplink = arena_raw(arena, leaves, sizeof *fabric->leaf_uplink);
 	fabric->leaf_kind = arena_raw(arena, leaves, sizeof *fabric->leaf_kind);
 	fabric->leaf_lacking = arena_raw(arena, leaves, sizeof *fabric->leaf_lacking);
+	fabric->leaf_model = arena_raw(arena, leaves, sizeof *fabric->leaf_model);
 	fabric->leaf_slowest = arena_raw(arena, leaves, sizeof *fabric->leaf_slowest);
 	fabric->leaf = arena_raw(arena, leaves, sizeof *fabric->leaf);
 	fabric->spine_start = arena_raw(arena, spines + 1, sizeof *fabric->spine_start);
@@ -111,7 +112,26 @@ void fabric_put_in(struct fabric *fabric, uint32_t slot, const struct node *node
 
 static bool same_node(const struct node *a, const struct node *b)
 {
-	return node_kind(a) == node_kind(b) && a->uplink_gbps == b->uplink_gbps;
+	return node_kind(a) == node_kind(b) && a->model == b->model && a->uplink_gbps == b->uplink_gbps;
+}
+
+/* The same nodes share an NVLink domain: domains are numbered in the order of their first nodes. */
+static bool same_domains(const struct fabric *fabric, uint32_t a_node, uint32_t b_node, uint32_t count)
+{
+	const uint32_t *a = fabric->domain_of + a_node, *b = fabric->domain_of + b_node;
+	uint32_t apart = 0; /* b's number less a's, modulo 2^32 */
+	bool known = false;
+	for (uint32_t i = 0; i < count; i++) {
+		if ((a[i] == FROND_NONE) != (b[i] == FROND_NONE))
+			return false;
+		if (a[i] == FROND_NONE)
+			continue;
+		apart = known ? apart : b[i] - a[i];
+		known = true;
+		if (b[i] - a[i] != apart)
+			return false;
+	}
+	return true;
 }
 
 static bool same_shape(const struct fabric *fabric, const struct node *nodes, uint32_t a, uint32_t b)
@@ -129,7 +149,7 @@ static bool same_shape(const struct fabric *fabric, const struct node *nodes, ui
 	for (uint32_t i = 0; i < count; i++)
 		if (!same_node(&nodes[fabric->order[a_node + i]], &nodes[fabric->order[b_node + i]]))
 			return false;
-	return true;
+	return fabric->domain_count == 0 || same_domains(fabric, a_node, b_node, count);
 }
 
 static void compare_shapes(struct fabric *fabric, const struct node *nodes)
@@ -146,23 +166,46 @@ static void compare_shapes(struct fabric *fabric, const struct node *nodes)
 	}
 }
 
+/* Is the leaf split into several NVLink domains, or into some and nodes in none? */
+static bool leaf_split(const struct fabric *fabric, uint32_t first, uint32_t end)
+{
+	uint32_t domains = 0, next = 0; /* they are numbered in order: a lower one has been seen */
+	bool split = false;
+	for (uint32_t at = first; at < end && fabric->domain_count > 0; at++) {
+		uint32_t domain = fabric->domain_of[at];
+		split |= domain != fabric->domain_of[first];
+		if (domain == FROND_NONE || domain < next)
+			continue;
+		next = domain + 1;
+		domains++;
+	}
+	return split && domains <= LEAF_DOMAINS;
+}
+
 void fabric_settle(struct fabric *fabric, const struct node *nodes)
 {
 	assert(fabric->undo->depth == 0);
 	fabric->gpus_most = 0;
+	fabric->split = fabric->unlike = false;
 	memset(fabric->leaf, 0, fabric->leaf_count * sizeof *fabric->leaf);
 	memset(fabric->spine, 0, fabric->spine_count * sizeof *fabric->spine);
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		uint32_t first = fabric->leaf_start[leaf], end = fabric->leaf_start[leaf + 1];
 		uint32_t kind = first < end ? node_kind(&nodes[fabric->order[first]]) : KIND_NONE, slowest = UINT32_MAX;
+		uint32_t model = first < end ? nodes[fabric->order[first]].model : 0;
 		for (uint32_t position = first; position < end; position++) {
 			const struct node *node = &nodes[fabric->order[position]];
+			model |= node->model != (model & (LEAF_MODELS - 1)) ? LEAF_MODELS : 0u;
 			kind = node_kind(node) == kind ? kind : KIND_NONE;
 			uint32_t uplink = node->uplink_gbps;
 			fabric->gpus_most = max_u32(fabric->gpus_most, node->gpus);
 			slowest = min_u32(slowest, uplink == 0 ? UINT32_MAX : uplink);
 		}
 		fabric->leaf_kind[leaf] = (uint16_t)kind;
+		bool split = leaf_split(fabric, first, end);
+		fabric->split |= split;
+		fabric->leaf_model[leaf] = (uint8_t)(model | (split ? LEAF_SPLIT : 0u));
+		fabric->unlike |= fabric->leaf_model[leaf] != fabric->leaf_model[0];
 		fabric->leaf_slowest[leaf] = slowest;
 		count_leaf(fabric, leaf, nodes);
 	}

@@ -21,11 +21,20 @@ struct spine_sum {
 	uint32_t at_least[FROND_GPUS_MAX + 1];
 	/* nodes that are closed, unhealthy or in use; 0: all spines of this shape are alike today */
 	uint32_t touched : 18;
-	/* first spine that has the same leaves, nodes, GPUs and speeds; its own id: none before it */
+	/* first spine that has the same leaves, nodes, NVLink domains, GPUs, models and speeds; its own id: none before it */
 	uint32_t shape : 14;
 	/* nodes that node_lacks(); 0: all spines of this shape have the same capacity for the rule */
 	uint32_t lacking;
 };
+
+/* Bits of leaf_model beside the model. */
+enum leaf_nodes_differ {
+	LEAF_MODELS = 64, /* they are of several models; the model is one of them */
+	LEAF_SPLIT = 128, /* they are not all in one NVLink domain, or all in none */
+};
+_Static_assert(FROND_MODELS <= LEAF_MODELS, "a model and two bits");
+
+#define LEAF_DOMAINS 8191u /* NVLink domains of a leaf that are told apart; with more the leaf counts as one */
 
 struct fabric {
 	struct undo *undo;
@@ -42,6 +51,7 @@ struct fabric {
 	uint32_t *leaf_uplink;  /* gigabit/s; 0: unlimited */
 	uint16_t *leaf_kind;    /* node_kind() of all its nodes; KIND_NONE: they differ, or there are none */
 	uint16_t *leaf_lacking; /* nodes that node_lacks() */
+	uint8_t *leaf_model;    /* of all its nodes, or enum leaf_nodes_differ */
 	uint32_t *leaf_slowest; /* smallest uplink of its nodes, gigabit/s; UINT32_MAX: all unlimited */
 	uint32_t *spine_start;  /* spine → first leaf; [spine_count] = leaf_count */
 	uint32_t *spine_core;   /* spine → core; spines of two cores are not adjacent */
@@ -49,7 +59,9 @@ struct fabric {
 	struct spine_sum *spine;
 	uint32_t gpus_most; /* of a node in a leaf */
 	uint32_t lacking;   /* nodes that node_lacks(), with or without a leaf */
-	bool stale;         /* a node's GPUs, links or speed have changed: shapes are to be compared anew */
+	bool split;         /* some leaf is LEAF_SPLIT */
+	bool unlike;        /* leaf_model is not the same of all leaves */
+	bool stale;         /* a node's GPUs, model, links or speed have changed: shapes are to be compared anew */
 };
 
 /* A labelled leaf has a node; a fabric file may list leaves that have none: they keep their place in the order, because

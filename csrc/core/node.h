@@ -8,7 +8,9 @@
 
 #include "core/base.h"
 
-#define NODE_FLAGS ((uint32_t)FROND_NODE_CORDONED | FROND_NODE_DOWN) /* what closes a node */
+#define NODE_GPUS_BITS 5u
+#define NODE_GPUS_MASK ((1u << NODE_GPUS_BITS) - 1)
+#define NODE_FLAGS     ((uint32_t)FROND_NODE_CORDONED | FROND_NODE_DOWN) /* what closes a node */
 
 __extension__ struct node {
 	uint8_t free; /* node_count_free(); node_settle() after every change */
@@ -22,12 +24,14 @@ __extension__ struct node {
 	uint32_t by_count : 24;    /* GPUs held by pods whose devices are unknown */
 	uint32_t topology : 8;
 	uint32_t uplink_gbps : 20; /* 0: unlimited */
-	uint32_t gpus : 8;
-	uint32_t first; /* ledger entry on this node, linked; FROND_NONE: none */
+	uint32_t gpus : NODE_GPUS_BITS;
+	uint32_t model : 6; /* of its GPUs; nodes whose models differ have different ones */
+	uint32_t first;     /* ledger entry on this node, linked; FROND_NONE: none */
 };
 
 _Static_assert(sizeof(struct node) == 20 && FROND_TOPOLOGIES - 1 <= UINT8_MAX && NODE_FLAGS < 1u << 2 &&
-		       FROND_BY_COUNT_MAX < 1u << 24 && FROND_UPLINK_MAX < 1u << 20,
+		       FROND_BY_COUNT_MAX < 1u << 24 && FROND_UPLINK_MAX < 1u << 20 &&
+		       FROND_GPUS_MAX <= NODE_GPUS_MASK && FROND_MODELS <= 1u << 6,
 	       "one for each node");
 
 /* GPUs that are capacity for the rule (spec 3.3), whoever holds them. */

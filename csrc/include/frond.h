@@ -36,6 +36,7 @@ extern "C" {
 #define FROND_POD_GPUS_MAX  32768u            /* that a pod holds by count */
 #define FROND_BY_COUNT_MAX  16777215u         /* that pods of one node hold by count */
 #define FROND_UPLINK_MAX    1000000u          /* gigabit/s of a node */
+#define FROND_MODELS        64u               /* different GPU models in one engine; further ones count as one */
 #define FROND_LEAF_NODES    65535u            /* nodes in one leaf */
 #define FROND_TOPOLOGIES    256u              /* different link tables of nodes in one engine */
 #define FROND_CANDIDATES    4096u             /* placements that are equal so far and compared further (spec 3.4) */
@@ -247,6 +248,7 @@ enum frond_plan_flag {
 	FROND_PLAN_NO_TOPOLOGY = 8,    /* the cluster has no leaves: treated as Ignore */
 	FROND_PLAN_BOUNDED = 16,       /* a bound cut the search: a better answer may exist */
 	FROND_PLAN_UNKNOWN_GPU = 32,   /* preferIds lists an id that is no GPU of this cluster */
+	FROND_PLAN_MIXED_MODELS = 64,  /* the gang has GPUs of more than one model */
 };
 
 struct frond_plan {

@@ -253,6 +253,8 @@ static void test_sums_of_leaves_and_spines(void)
 		BREAK(sum->odd, (uint16_t)(sum->odd + 1), "counts other GPUs than its nodes have");
 		BREAK(fabric->leaf_lacking[leaf], 1, "counts other GPUs than its nodes have");
 		BREAK(fabric->leaf_kind[leaf], KIND_NONE, "counts other GPUs than its nodes have");
+		BREAK(fabric->leaf_model[leaf], (uint8_t)(fabric->leaf_model[leaf] ^ LEAF_MODELS),
+		      "names other models than its nodes have");
 	}
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
 		struct spine_sum *sum = &fabric->spine[spine];

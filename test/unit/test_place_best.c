@@ -271,9 +271,9 @@ static void compare(const struct gang *gang, const struct outcome *outcome)
 	TEST_ASSERT_EQUAL_UINT32_MESSAGE(outcome_of(outcome), c->plan.outcome, c->text);
 	if (!outcome->placed)
 		return;
-	uint32_t flags = (outcome->relaxed ? FROND_PLAN_RELAXED : 0u) |
-			 (outcome->rule.shapeless ? FROND_PLAN_SHAPELESS : 0u) |
-			 (outcome->bounded ? FROND_PLAN_BOUNDED : 0u);
+	uint32_t flags =
+		(outcome->relaxed ? FROND_PLAN_RELAXED : 0u) | (outcome->rule.shapeless ? FROND_PLAN_SHAPELESS : 0u) |
+		(outcome->bounded ? FROND_PLAN_BOUNDED : 0u) | (best->key.step4[0] > 1 ? FROND_PLAN_MIXED_MODELS : 0u);
 	TEST_ASSERT_EQUAL_UINT32(rules[outcome->rule.kind], c->plan.rule);
 	TEST_ASSERT_EQUAL_UINT32(flags, c->plan.flags & ~(uint32_t)FROND_PLAN_UNKNOWN_DOMAIN);
 	TEST_ASSERT_EQUAL_UINT32(best->facts.nodes, c->plan.nodes);
