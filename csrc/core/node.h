@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * node.h - a node as numbers. What it has, what is wrong with it today, and how much of it is held.
- * held, by_count and first are written by the ledger only.
+ * held, kept, by_count and first are written by the ledger only.
  */
 #ifndef FROND_CORE_NODE_H
 #define FROND_CORE_NODE_H
@@ -17,8 +17,9 @@ __extension__ struct node {
 	bool present : 1;
 	uint8_t flags : 2;    /* NODE_FLAGS of enum frond_node_flag */
 	bool replicas : 1;    /* FROND_NODE_REPLICAS; told by problems(), decides nothing */
+	bool kept : 1;        /* a hold lies on it */
 	uint16_t unhealthy;   /* mask */
-	uint16_t held;        /* mask of GPUs with an owner */
+	uint16_t held;        /* mask of GPUs with an owner, or kept by a hold */
 	uint32_t by_count;    /* GPUs held by pods whose devices are unknown */
 	uint32_t uplink_gbps; /* 0: unlimited */
 	uint32_t first;       /* ledger entry on this node, linked; FROND_NONE: none */
@@ -66,7 +67,7 @@ static inline bool node_fast(const struct node *node, uint32_t floor_gbps)
 	return node->uplink_gbps == 0 || node->uplink_gbps >= floor_gbps;
 }
 
-/* Nobody holds a GPU of it. */
+/* Nobody has a GPU of it, and none is kept. */
 static inline bool node_whole(const struct node *node)
 {
 	return node->held == 0 && node->by_count == 0;
