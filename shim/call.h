@@ -40,6 +40,8 @@ enum call_in {
 	IN_RANK = 1 << 22,
 	IN_TAKER = 1 << 23, /* key of the pod that takes a hold over */
 	IN_HOLDS = 1 << 24,
+	IN_ENDS = 1 << 25,
+	IN_KEPT = 1 << 26, /* places, as many as members, or none */
 };
 
 /* What comes out besides the code. */
@@ -60,6 +62,7 @@ enum call_out {
 	OUT_PLACE = 1 << 13, /* of the pod */
 	OUT_COUNT = 1 << 14,
 	OUT_HOLDS = 1 << 15,
+	OUT_WINDOW = 1 << 16,
 };
 
 #define IN_JOB (IN_REQUEST | IN_NAMED | IN_MEMBERS | IN_ANNOTATIONS | IN_ROOM)
@@ -92,6 +95,7 @@ enum call_out {
 	X(recover, IN_GANG_KEY | IN_ROOM | IN_LIST_CAP | IN_CAP, OUT_MOVES | OUT_TEXT)                                 \
 	X(defrag, IN_JOB | IN_LIST_CAP | IN_CAP, OUT_MOVES | OUT_TEXT)                                                 \
 	X(victims, IN_JOB | IN_LIST_CAP | IN_CAP, OUT_VICTIMS | OUT_PLACES | OUT_TEXT)                                 \
+	X(window, IN_JOB | IN_ENDS | IN_KEPT | IN_CAP, OUT_WINDOW | OUT_PLACES | OUT_TEXT)                             \
 	X(binding, IN_POD_KEY | IN_CAP, OUT_PLACE | OUT_TEXT)                                                          \
 	X(stats, 0, OUT_STATS)                                                                                         \
 	X(problems, IN_CAP, OUT_TEXT)                                                                                  \
@@ -136,8 +140,10 @@ struct call {
 	const struct frond_pair *pairs;
 	uint32_t label_count; /* of annotations the request knows how many */
 	const struct frond_member *members;
-	const struct frond_place *booked; /* reserve: as many as members */
-	const struct frond_room *room;    /* exceptions */
+	const struct frond_place *booked; /* reserve: as many as members; window: likewise, or NULL */
+	const struct frond_end *ends;
+	uint32_t end_count;
+	const struct frond_room *room; /* exceptions */
 	uint32_t room_count;
 	const struct frond_thrift *thrift; /* NULL: none, and none of the two below */
 	const struct frond_kind *kinds;    /* as many as thrift says */
@@ -158,6 +164,7 @@ struct call {
 	struct frond_moves *moves;
 	struct frond_move *move_list;
 	struct frond_victims *victims;
+	struct frond_window *window;
 	struct frond_key *keys; /* of victims, or of expired gangs */
 	struct frond_hold *hold_list;
 	uint32_t list_cap; /* entries that move_list, keys or hold_list has room for */
@@ -210,6 +217,8 @@ enum call_record {
 	RECORD_MOVES,
 	RECORD_MOVE,
 	RECORD_VICTIMS,
+	RECORD_END,
+	RECORD_WINDOW,
 	RECORD_STATS,
 	RECORD_HOLD,
 	RECORDS

@@ -16,7 +16,7 @@ enum { STEPS_USUAL = 1500, GANGS = 6, MOVES = 64, WHERE = 64 };
 static struct cluster *c, *plain;
 static char where[WHERE];
 static struct {
-	uint32_t placed, waiting, victims, moves, repairs, ordered, own, clashing;
+	uint32_t placed, waiting, victims, windows, moves, repairs, ordered, own, clashing;
 } seen;
 
 void setUp(void)
@@ -403,6 +403,7 @@ struct asked { /* all that came out of one question */
 	uint16_t position[CLUSTER_NODES];
 	struct frond_victims victims;
 	struct frond_key pods[CLUSTER_PODS];
+	struct frond_window window;
 	struct frond_moves moves;
 	struct frond_move move[MOVES];
 	char text[FROND_TEXT_MAX + 1];
@@ -411,7 +412,7 @@ struct asked { /* all that came out of one question */
 static void finish(struct cluster *on, struct asked *out)
 {
 	snprintf(out->text, sizeof out->text, "%.*s", (int)on->len, on->text);
-	out->plan.generation = out->victims.plan.generation = 0;
+	out->plan.generation = out->victims.plan.generation = out->window.plan.generation = 0;
 	check(on);
 }
 
@@ -445,6 +446,22 @@ static void ask_victims(struct cluster *on, const struct wanted *w, struct asked
 	out->code = abi->victims(on->engine, &on->request, on->members, pairs, in, in_len, NULL, 0, &out->victims,
 				 out->places, out->pods, CLUSTER_PODS, on->text, CLUSTER_TEXT - 1, &on->len);
 	if (out->victims.outcome != FROND_PLACED)
+		memset(out->places, 0, sizeof out->places);
+	finish(on, out);
+}
+
+static struct frond_end ends[CLUSTER_PODS]; /* of pods that run */
+static uint32_t end_count;
+
+static void ask_window(struct cluster *on, const struct wanted *w, struct asked *out)
+{
+	char in[CLUSTER_IN];
+	struct frond_pair pairs[16];
+	uint32_t in_len = request_make(on, w, in, pairs);
+	memset(out, 0, sizeof *out);
+	out->code = abi->window(on->engine, &on->request, on->members, pairs, in, in_len, NULL, 0, ends, end_count,
+				NULL, &out->window, out->places, on->text, CLUSTER_TEXT - 1, &on->len);
+	if (out->window.outcome != FROND_PLACED)
 		memset(out->places, 0, sizeof out->places);
 	finish(on, out);
 }
@@ -484,6 +501,7 @@ static void compare(void (*question)(struct cluster *, const struct wanted *, st
 	TEST_ASSERT_EQUAL_MEMORY(theirs.position, mine.position, sizeof mine.position);
 	TEST_ASSERT_EQUAL_MEMORY(&theirs.victims, &mine.victims, sizeof mine.victims);
 	TEST_ASSERT_EQUAL_MEMORY(theirs.pods, mine.pods, sizeof mine.pods);
+	TEST_ASSERT_EQUAL_MEMORY(&theirs.window, &mine.window, sizeof mine.window);
 	TEST_ASSERT_EQUAL_MEMORY(&theirs.moves, &mine.moves, sizeof mine.moves);
 	TEST_ASSERT_EQUAL_MEMORY(theirs.move, mine.move, sizeof mine.move);
 	unchanged(c);
@@ -530,6 +548,7 @@ static void gang_bind(struct cluster *on, const struct bound_gang *gang)
 
 static void gangs_enter(uint32_t gpus)
 {
+	end_count = 0;
 	for (uint32_t i = 0; i < GANGS; i++) {
 		struct bound_gang *gang = &gangs[i];
 		memset(gang, 0, sizeof *gang);
@@ -548,6 +567,8 @@ static void gangs_enter(uint32_t gpus)
 			continue;
 		gang_bind(c, gang);
 		gang_bind(plain, gang);
+		for (uint32_t m = 0, known = percent(60); known && m < gang->want.members; m++)
+			ends[end_count++] = (struct frond_end){key_of(gang->name, m + 1), 1000 * (int64_t)(i / 2)};
 	}
 }
 
@@ -612,6 +633,8 @@ static void ask_all(const struct wanted *w)
 	}
 	compare(ask_victims, w);
 	seen.victims += mine.victims.count > 0;
+	compare(ask_window, w);
+	seen.windows += mine.window.start_ms > 0;
 	compare(ask_defrag, w);
 	seen.moves += mine.moves.count > 0;
 	drop(c, w->name, FROND_NONE);
@@ -708,6 +731,10 @@ static void one_cluster_in_use(void)
 	TEST_ASSERT_EQUAL_MEMORY(theirs.pods, mine.pods, sizeof mine.pods);
 	for (uint32_t i = 0; mine.victims.outcome == FROND_PLACED && i < w.members; i++)
 		TEST_ASSERT_EQUAL_HEX32(0, mine.places[i].gpu_mask & plain->nodes[mine.places[i].slot].unhealthy);
+	ask_window(c, &w, &mine);
+	ask_window(plain, &w, &theirs);
+	TEST_ASSERT_EQUAL_UINT32(theirs.window.outcome, mine.window.outcome);
+	TEST_ASSERT_EQUAL_INT64(theirs.window.start_ms, mine.window.start_ms);
 	ask_defrag(c, &w, &mine);
 	ask_defrag(plain, &w, &theirs);
 	TEST_ASSERT_EQUAL_UINT32(theirs.moves.outcome, mine.moves.outcome);
@@ -729,14 +756,16 @@ static void many(void (*one)(void))
 	}
 	bool enough = steps < STEPS_USUAL;
 	if (one == one_cluster)
-		enough |= seen.placed > 500 && seen.waiting > 500 && seen.victims > 100 && seen.moves > 30 &&
-			  seen.repairs > 50 && seen.ordered > 300 && seen.own > 1000;
+		enough |= seen.placed > 500 && seen.waiting > 500 && seen.victims > 100 && seen.windows > 50 &&
+			  seen.moves > 30 && seen.repairs > 50 && seen.ordered > 300 && seen.own > 1000;
 	else
 		enough |= seen.clashing > 1000;
-	printf("%u placed, %u waiting, %u with victims, %u with moves, %u repairs, %u orders, %u own holds, %u on GPUs "
+	printf("%u placed, %u waiting, %u with victims, %u with windows, %u with moves, %u repairs, %u orders, %u own "
+	       "holds, %u on GPUs "
 	       "in use\n",
-	       (unsigned)seen.placed, (unsigned)seen.waiting, (unsigned)seen.victims, (unsigned)seen.moves,
-	       (unsigned)seen.repairs, (unsigned)seen.ordered, (unsigned)seen.own, (unsigned)seen.clashing);
+	       (unsigned)seen.placed, (unsigned)seen.waiting, (unsigned)seen.victims, (unsigned)seen.windows,
+	       (unsigned)seen.moves, (unsigned)seen.repairs, (unsigned)seen.ordered, (unsigned)seen.own,
+	       (unsigned)seen.clashing);
 	TEST_ASSERT_TRUE(enough);
 }
 
