@@ -111,14 +111,16 @@ int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const st
 	defaults.room_count = room_count;
 	tree_find_hash(&engine->tree, &engine->core.fabric, gang_terms(&engine->core.gangs.gangs[id]).domain,
 		       &defaults.domain_first, &defaults.domain_end, &defaults.domain_nvlink);
-	ledger_lift(&engine->core.ledger, *gang);
+	ledger_lift(&engine->core.ledger, *gang); /* for what other policies would do, too */
 	code = recover(&engine->recover, &engine->core, id, &defaults, out, moves, cap);
-	ledger_lower(&engine->core.ledger);
 	if (code == FROND_LIMIT)
-		return tell_limit((uint32_t)engine->core.gangs.gangs[id].members, &writer, len);
-	if (code == FROND_OK && out->outcome == FROND_WAITS)
-		return tell_unrepaired(engine, id, &defaults, &writer, len);
-	return code != FROND_OK ? code : tell_moves(out, "repair", "the gang", "repair", &writer, len);
+		code = tell_limit((uint32_t)engine->core.gangs.gangs[id].members, &writer, len);
+	else if (code == FROND_OK && out->outcome == FROND_WAITS)
+		code = tell_unrepaired(engine, id, &defaults, &writer, len);
+	else if (code == FROND_OK)
+		code = tell_moves(out, "repair", "the gang", "repair", &writer, len);
+	ledger_lower(&engine->core.ledger);
+	return code;
 }
 
 int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
