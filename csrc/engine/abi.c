@@ -154,7 +154,7 @@ int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *limits,
 	*len = 0;
 	if (size == 0)
 		return abi_fail(FROND_LIMIT,
-				"limits: nodes must be 1 to 131072, pods 1 to 1048575, holds 0 to 65536, textBytes and "
+				"limits: nodes must be 1 to 131072, pods 1 to 1048575, holds 0 to 32768, textBytes and "
 				"tableBytes 0 or up to 1 GiB",
 				text, cap, len);
 	if (mem == NULL || (uintptr_t)mem % ARENA_ALIGN != 0 || bytes < size)

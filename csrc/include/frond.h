@@ -32,7 +32,7 @@ extern "C" {
 #define FROND_NODES_MAX     131072u           /* nodes in one engine */
 #define FROND_PODS_MAX      1048575u          /* pods that hold something in one engine */
 #define FROND_MEMBERS_MAX   16384u            /* members of one gang */
-#define FROND_HOLDS_MAX     65536u            /* holds in one engine */
+#define FROND_HOLDS_MAX     32768u            /* holds in one engine */
 #define FROND_RANK_MAX      1000000u          /* of a member */
 #define FROND_POD_GPUS_MAX  32768u            /* that a pod holds by count */
 #define FROND_LEAF_NODES    65535u            /* nodes in one leaf */

@@ -62,7 +62,7 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	create(FROND_OK, mem, bytes, &limits, "", "", "");
 	create(FROND_OK, mem, bytes, &limits, "{}", "spine:1 leaf:2 node:1 gpu:8", "");
 	create(FROND_LIMIT, mem, bytes, &wrong, "", "",
-	       "limits: nodes must be 1 to 131072, pods 1 to 1048575, holds 0 to 65536, textBytes and tableBytes 0 or "
+	       "limits: nodes must be 1 to 131072, pods 1 to 1048575, holds 0 to 32768, textBytes and tableBytes 0 or "
 	       "up to 1 GiB");
 	create(FROND_BAD, NULL, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem + 8, bytes, &limits, "", "", "too small or not aligned to 16");
