@@ -14,12 +14,6 @@
 
 #include "core/sort.h"
 
-/* Steps of the budget (budget.h) that a plan in a what-if costs beside what the planner pays itself. */
-#define STEPS_PLAN   256u
-#define STEPS_MEMBER 32u
-#define STEPS_LEAF   2u
-#define STEPS_NODE   64u /* of a hole, to be looked at for each ratio */
-
 #define RATIO_ONE 720720u /* divisible by every number of GPUs in a node */
 
 void defrag_layout(struct defrag_work *work, struct arena *arena, uint32_t pods)
@@ -48,7 +42,7 @@ struct dig { /* one call */
 /* A plan of so many members is paid for, beside what the planner pays itself. */
 static bool pay(struct dig *dig, uint32_t members)
 {
-	return budget_take(place_budget(dig->core->work), STEPS_PLAN + (uint64_t)STEPS_MEMBER * members +
+	return budget_take(place_budget(dig->core->work), STEPS_PLAN + (uint64_t)STEPS_MOVER * members +
 								  (uint64_t)STEPS_LEAF * dig->fabric->leaf_count);
 }
 
@@ -691,7 +685,7 @@ static bool open_hole(struct dig *dig, const struct hole *hole)
 {
 	struct defrag_work *work = dig->work;
 	work->count = work->gang_count = 0;
-	if (!budget_take(place_budget(dig->core->work), (uint64_t)STEPS_NODE * (hole->span.end - hole->span.first)) ||
+	if (!budget_take(place_budget(dig->core->work), (uint64_t)STEPS_HOLE * (hole->span.end - hole->span.first)) ||
 	    !mark_hole(dig, hole))
 		return false;
 	sort_movers(dig);

@@ -41,6 +41,7 @@ struct gpuset {
 	/* Up to GPUS_SMALL a byte by free mask and count - 1: a set. Else as many entries as masks: a set, its size above it;
 	 * see best_at(). 0: not looked for yet. */
 	void *best;
+	uint32_t compared;   /* gpuset_compared() */
 	uint64_t *rings;     /* those that were asked for last, by what stands for their set */
 	uint16_t *rings_set; /* the set; 0: none */
 	void *scratch;
@@ -297,6 +298,11 @@ uint64_t gpuset_sum(const struct gpuset *table, uint32_t set)
 	return quality_of(table, set) & ((1u << SUM_BITS) - 1);
 }
 
+uint32_t gpuset_compared(const struct gpuset *table)
+{
+	return table->compared;
+}
+
 uint32_t gpuset_gpus(const struct gpuset *table)
 {
 	return table->topology.gpus;
@@ -364,6 +370,7 @@ struct quest {
 	uint32_t free, held, count;
 	uint32_t best, best_wishes;
 	uint64_t best_order;
+	uint32_t compared; /* sets */
 };
 
 static void compare(struct quest *quest, uint32_t set)
@@ -421,6 +428,7 @@ static void try_sets(struct quest *quest, uint32_t fixed, uint32_t pool, uint32_
 	uint32_t least = 0; /* of the first step, higher first: the best one's */
 	for (uint32_t part = bits_first(count), end = 1u << bits_count(pool); part < end;) {
 		uint32_t set = fixed | spread_out(&spreading, part);
+		quest->compared++;
 		if (((quality[set] ^ flip) & steps) >= least) {
 			compare(quest, set);
 			if (quest->best != 0 && quest->best_wishes >= most)
@@ -475,6 +483,7 @@ static uint32_t search(struct gpuset *table, const struct gpu_wish *wish, uint32
 	}
 	if (!enough)
 		try_within(&quest, free, LACKS_LOCALITY);
+	table->compared = quest.compared; /* after those of table_best() */
 	return quest.best;
 }
 
@@ -504,6 +513,7 @@ static uint32_t table_best(struct gpuset *table, uint32_t free, uint32_t count)
 uint32_t gpuset_choose(struct gpuset *table, const struct gpu_wish *wish, uint32_t free, uint32_t held, uint32_t count)
 {
 	assert(free >> table->topology.gpus == 0);
+	table->compared = 0;
 	if (count == 0 || count > bits_count(free))
 		return 0;
 	if (wish->mode == MODE_IGNORE)
@@ -512,6 +522,7 @@ uint32_t gpuset_choose(struct gpuset *table, const struct gpu_wish *wish, uint32
 		/* The best of all sets is also the best of those that lack nothing, if it is one of them. And it has the
 		 * best bottleneck of all. */
 		uint32_t set = table_best(table, free, count), lacking = lacks(table, wish, set);
+		table->compared = 0;
 		if (lacking == 0)
 			return set;
 		if ((lacking & LACKS_BANDWIDTH) != 0 && wish->mode == MODE_REQUIRED)

@@ -41,6 +41,10 @@ bool gpuset_same(const struct gpuset *table, const struct topology *topology);
  * topology's, so where GPUs that it lacks join them the node needs a table of its own. */
 uint32_t gpuset_choose(struct gpuset *table, const struct gpu_wish *wish, uint32_t free, uint32_t held, uint32_t count);
 
+/* Sets that gpuset_choose() compared for its last answer, beside those for what the table remembers: the same number
+ * whenever the same is asked. */
+uint32_t gpuset_compared(const struct gpuset *table);
+
 /* The largest GB/s such that the set has a ring (two GPUs: a link) of hops that are no slower; fewer than two GPUs: 0. */
 uint32_t gpuset_bottleneck(const struct gpuset *table, uint32_t set);
 

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place_work.h"
 
-
 #define ROWS             3u     /* by member, of place_span.c */
 #define POINTS_LEAST     5u     /* for place_table.c, in such rows: with few points it is computed more often */
 #define TABLE_ITEM_BYTES 22u    /* of place_table.c: the list, three numbers and a key; an item is one node at least */
 #define CELLS_NODES      16384u /* engines up to this size get a table that seldom has to be computed again */
 #define CELLS_MOST       (1u << 21) /* its cells */
-
-#define STEPS_NODE 4u   /* of the budget, where the counts of leaves do not tell what a plan wants to know: of a node */
-#define STEPS_SET  100u /* and of one that has to be asked for sets of GPUs */
 
 /* What stands in the scratch at one time: a list and sums by item, and beside them three rows by member, a view of every
  * spine or members to sort; or a list, numbers by item and as many rows of the table as there is room for. */
@@ -49,6 +45,7 @@ struct place_work *place_layout(struct arena *arena, struct fabric *fabric, cons
 	uint32_t members = nodes < FROND_MEMBERS_MAX / FROND_GPUS_MAX ? nodes * FROND_GPUS_MAX : FROND_MEMBERS_MAX;
 	work->pin = arena_take(arena, nodes, sizeof *work->pin);
 	work->take = arena_take(arena, nodes, sizeof *work->take);
+	work->now = arena_raw(arena, nodes, sizeof *work->now);
 	work->taken = arena_take(arena, nodes, sizeof *work->taken);
 	work->hold = arena_raw(arena, leaves, sizeof *work->hold);
 	work->stamp = arena_take(arena, leaves, sizeof *work->stamp);
@@ -69,6 +66,7 @@ struct place_work *place_layout(struct arena *arena, struct fabric *fabric, cons
 	scratch_layout(&work->scratch, arena, nodes, members, scratch);
 	if (place == NULL)
 		return NULL;
+	place->purse = &place->budget;
 	place->fabric = fabric;
 	place->leaf_sums = fabric->leaf;
 	place->spine_sums = fabric->spine;
@@ -183,13 +181,12 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 			      work->gang.size != 0 && ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
 	work->scope.alike = work->scope.shaped && work->gang.pins == 0 && ask->only_slot == FROND_NONE;
 	work->scope.per_leaf = UINT32_MAX;
+	work->scope.ever = false;
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
 	place_rooms_mark(work);
-	if (!work->scope.counted &&
-	    work->gang.size != 0) /* nodes have to be looked at; place_mixed.c pays for its own */
-		budget_charge(&work->budget,
-			      (uint64_t)(work->scope.constrained ? STEPS_SET : STEPS_NODE) * fabric->node_count);
+	if (work->scope.constrained)
+		memset(work->now, 0, fabric->node_count * sizeof *work->now);
 }
 
 /* Leaves the scratch as begin() expects it. */
@@ -198,7 +195,7 @@ static void finish(struct place_work *work)
 	mark_pins(work, UINT32_MAX);
 	for (uint32_t i = 0; i < work->ask->count; i++)
 		if (work->member_pos[i] != FROND_NONE && work->ask->members[i].gpus > 0)
-			work->take[work->member_pos[i]] = work->taken[work->member_pos[i]] = 0;
+			work->taken[work->member_pos[i]] = work->take[work->member_pos[i]] = 0;
 }
 
 /* ---- after ---------------------------------------------------------------------------------------------------------- */
@@ -335,6 +332,29 @@ static bool search(struct place_work *work, bool (*find)(struct place_work *))
 	return find(work);
 }
 
+static bool rule_by_capacity(struct place_work *work, bool ever)
+{
+	struct answer *answer = work->answer;
+	work->scope.ever = ever;
+	answer->need_nodes = answer->need_leaves = answer->need_spines = 0;
+	answer->ever = 0;
+	answer->plan.rule = FROND_RULE_NONE;
+	answer->plan.flags &= ~(uint32_t)FROND_PLAN_SHAPELESS;
+	return work->gang.size == 0 ? place_mixed_rule(work) : place_rule(work);
+}
+
+/* The rule from capacity (spec 3.3), which leaves out what has been unavailable for long. "Never fits" counts that, and so
+ * does the refusal of a latency-sensitive gang: who would fit with it waits for it, under the rule that it has then. */
+static bool find_rule(struct place_work *work)
+{
+	const struct answer *answer = work->answer;
+	bool fits = rule_by_capacity(work, false);
+	bool wide = work->ask->latency_sensitive && answer->plan.rule >= FROND_RULE_ADJACENT_LEAVES;
+	if ((fits && !wide) || (!fits && answer->cut) || (work->fabric->lacking == 0 && !work->rooms_lack))
+		return fits;
+	return rule_by_capacity(work, true);
+}
+
 /* Phases: the rule from capacity; today's nodes under the rule; without it, if the mode allows. */
 static uint32_t decide(struct place_work *work)
 {
@@ -342,8 +362,9 @@ static uint32_t decide(struct place_work *work)
 	struct answer *answer = work->answer;
 	enum mode mode = work->ask->mode;
 
-	if (!(mixed ? place_mixed_rule(work) : place_rule(work)))
+	if (!find_rule(work))
 		return answer->cut ? FROND_UNDECIDED : FROND_NEVER;
+	work->scope.ever = true; /* the place that comes nearest may lack only what is unavailable */
 	if (work->fabric->leaf_count == 0) {
 		mode = MODE_IGNORE;
 		answer->plan.flags |= FROND_PLAN_NO_TOPOLOGY;
@@ -378,7 +399,7 @@ static uint32_t decide(struct place_work *work)
 	else
 		place_nearest(work);
 	place_blockers(work);
-	return mixed && (answer->cut || work->budget.spent) ? FROND_UNDECIDED : FROND_WAITS;
+	return answer->cut || (mixed && work->budget.spent) ? FROND_UNDECIDED : FROND_WAITS;
 }
 
 void place_begin(struct place_work *work, const struct ask *ask, struct answer *answer)
@@ -450,7 +471,7 @@ bool place_inside(struct place_work *work, const struct ask *ask, const struct s
 bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer)
 {
 	begin(work, ask, answer);
-	bool fits = work->gang.total == 0 || (work->gang.size == 0 ? place_mixed_rule(work) : place_rule(work));
+	bool fits = work->gang.total == 0 || find_rule(work);
 	mark_pins(work, UINT32_MAX);
 	place_rooms_clear(work);
 	return fits;

@@ -7,8 +7,7 @@
  */
 #include "core/place_work.h"
 
-#define STEPS_NODE 6u /* of the budget: a node is looked at */
-#define PAIRED     4u /* sizes of which every subset is a weight, as far as there is room */
+#define PAIRED 4u /* sizes of which every subset is a weight, as far as there is room */
 
 /* ---- what a node may give ----------------------------------------------------------------------------------------- */
 
@@ -21,7 +20,7 @@ uint32_t pack_gpus(const struct place_work *work, uint32_t position, bool today)
 	    (work->scope.domain != FROND_NONE && work->scope.domain != work->fabric->domain_of[position]))
 		return 0;
 	if (!today)
-		return node->gpus;
+		return bits_count(place_cap_mask(work, node));
 	if (!node_open(node) || position < work->scope.from || position >= work->scope.end ||
 	    !place_in_domain(work, position) || (ask->only_slot != FROND_NONE && ask->only_slot != slot))
 		return 0;
@@ -35,7 +34,7 @@ uint32_t pack_room(const struct place_work *work, uint32_t position, uint32_t ki
 	uint32_t pod_template = work->pack.pod_template[kind];
 	if (pod_template == FROND_NONE)
 		return place_room(work, position, today);
-	return ask_room_of(work->ask, work->fabric->order[position], pod_template, today);
+	return ask_room_of(work->ask, work->fabric->order[position], pod_template, place_when(work, today));
 }
 
 uint32_t pack_members(const struct place_work *work, uint32_t position, bool today)
@@ -182,7 +181,8 @@ static bool counted(const struct place_work *work, uint32_t leaf)
 	    work->ask->bandwidth_gbps > fabric->leaf_slowest[leaf])
 		return false;
 	if (!work->pack.today)
-		return fabric->leaf_kind[leaf] != FROND_NONE;
+		return fabric->leaf_kind[leaf] != KIND_NONE &&
+		       (work->scope.ever || fabric->leaf_lacking[leaf] == 0 || fabric->leaf[leaf].odd == 0);
 	return scope->preferred == FROND_NONE && work->ask->only_slot == FROND_NONE && work->gang.pins == 0 &&
 	       fabric->leaf_start[leaf] >= scope->from && fabric->leaf_start[leaf + 1] <= scope->end;
 }
@@ -199,8 +199,9 @@ static void add_leaf(const struct place_work *work, uint32_t leaf, uint32_t *sum
 	}
 	if (!pack->today) {
 		uint32_t gpus = fabric->leaf_kind[leaf] & UINT8_MAX;
+		uint32_t nodes = leaf_nodes(fabric, leaf) - (work->scope.ever ? 0u : fabric->leaf_lacking[leaf]);
 		for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++)
-			sums[bound] += leaf_nodes(fabric, leaf) * pack->most[gpus][FROND_GPUS_MAX][bound];
+			sums[bound] += nodes * pack->most[gpus][FROND_GPUS_MAX][bound];
 		return;
 	}
 	for (uint32_t gpus = 1; gpus <= fabric->gpus_most && sum->at_least[gpus] > 0; gpus++) {
@@ -225,8 +226,8 @@ static void cap_leaf(const struct place_work *work, uint32_t *sums)
 	}
 }
 
-/* Rows of the sums: as many bounds as the scratch has room for. */
-static void sum_leaves(struct place_work *work)
+/* Rows of the sums: as many bounds as the scratch has room for. Returns the steps that it took. */
+static uint64_t sum_leaves(struct place_work *work)
 {
 	struct pack *pack = &work->pack;
 	const struct fabric *fabric = work->fabric;
@@ -238,12 +239,16 @@ static void sum_leaves(struct place_work *work)
 	pack->sums = (uint32_t *)(void *)from;
 	pack->free = from + ((uint64_t)rows * pack->rows + 1) / 2;
 	uint32_t all[PACK_BOUNDS] = {0};
+	uint32_t loose = work->ask->room_count > 0 ? STEPS_WEIGH : STEPS_NODE;
+	uint64_t steps = (uint64_t)loose * (work->items - fabric->leaf_count);
 	for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++)
 		pack->leaf_most[bound] = 0;
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		uint32_t here[PACK_BOUNDS] = {0};
 		memcpy(pack->sums + (size_t)leaf * pack->rows, all, pack->rows * sizeof *all);
 		add_leaf(work, leaf, here);
+		uint32_t each = work->leaf_excepted[leaf] ? STEPS_WEIGH : STEPS_NODE;
+		steps += counted(work, leaf) ? STEPS_BOUNDS : (uint64_t)each * leaf_nodes(fabric, leaf);
 		if (work->ask->max_gpus_per_leaf > 0 || work->ask->max_nodes_per_leaf > 0)
 			cap_leaf(work, here);
 		for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++) {
@@ -261,6 +266,7 @@ static void sum_leaves(struct place_work *work)
 		}
 	}
 	memcpy(pack->all, all, sizeof all);
+	return steps;
 }
 
 void pack_begin(struct place_work *work, bool today)
@@ -271,7 +277,7 @@ void pack_begin(struct place_work *work, bool today)
 	if (work->pack.kinds > 0) {
 		set_weights(&work->pack);
 		set_bounds(&work->pack);
-		sum_leaves(work);
+		budget_charge(&work->budget, sum_leaves(work));
 	}
 }
 
@@ -280,8 +286,7 @@ void pack_measure(struct place_work *work, uint32_t per_node)
 	work->scope.per_node = per_node;
 	if (work->pack.kinds == 0)
 		return;
-	budget_take(&work->budget, (uint64_t)STEPS_NODE * work->fabric->node_count); /* who measures again minds it */
-	sum_leaves(work);
+	budget_take(&work->budget, sum_leaves(work)); /* who measures again minds it */
 }
 
 bool pack_may(const struct place_work *work, uint32_t lo, uint32_t hi)

@@ -5,10 +5,6 @@
  */
 #include "core/place_mixed.h"
 
-#define STEPS_NODE 4u  /* of a node that is looked at */
-#define STEPS_SET  12u /* and of one that has to be asked for a set of GPUs */
-#define FIT_STEPS  20u /* of the budget, for every member */
-
 /* ---- first fit ------------------------------------------------------------------------------------------------------ */
 
 /* GPUs for a member of this size beside those in taken[]; 0: none. Which ones matters only when some sets are not
@@ -20,7 +16,7 @@ static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t si
 	bool today = work->pack.today;
 	if (bits_count(taken) + size > pack_gpus(work, at, today))
 		return 0;
-	uint32_t free = (today ? node_free_mask(node) : bits_first(node->gpus)) & ~taken;
+	uint32_t free = (today ? node_free_mask(node) : place_cap_mask(work, node)) & ~taken;
 	if (!work->scope.constrained)
 		return bits_lowest(free, size);
 	return place_choose(work, slot, free, (today ? node->held : 0u) | taken, size);
@@ -32,7 +28,7 @@ void fit_forget(struct place_work *work)
 		uint32_t at = work->member_pos[i];
 		if (at == FROND_NONE)
 			continue;
-		work->take[at] = work->taken[at] = 0;
+		work->taken[at] = work->take[at] = 0;
 		work->member_pos[i] = FROND_NONE;
 	}
 }
@@ -77,6 +73,10 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 	uint32_t most = work->ask->max_gpus_per_leaf, size = work->pack.size[kind];
 	for (uint32_t item = *from == FROND_NONE ? lo : item_of(work, *from); item < hi; item++) {
 		++*steps;
+		if (work->scope.constrained && work->budget.left == 0) {
+			work->answer->cut = true; /* sets of GPUs are dear: nobody knows of the others */
+			return FROND_NONE;
+		}
 		if (hi - lo > 1 && item_slow(work, item))
 			continue; /* a gang over several leaves may not cross a slow link */
 		if (item < work->fabric->leaf_count && most > 0 && (work->scratch.sum[item] >> 32) + size > most)
@@ -85,7 +85,7 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 		if (*from != FROND_NONE && *from > at)
 			at = *from;
 		for (; at < item_end(work, item); at++) {
-			*steps += work->scope.constrained ? STEPS_SET : STEPS_NODE;
+			*steps += work->limit[at] == 0 ? STEPS_FIT : STEPS_FIT + STEPS_NODE; /* to look it up */
 			uint32_t before = at == *from ? *here : 0;
 			bool takes = node_takes(work, at, item) && before < pack_room(work, at, kind, work->pack.today);
 			uint32_t set = takes ? try_gpus(work, at, size) : 0;
@@ -106,7 +106,7 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 bool fit_span(struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	const struct pack *pack = &work->pack;
-	uint64_t steps = (uint64_t)(pack->kinds + FIT_STEPS) * work->ask->count;
+	uint64_t steps = (uint64_t)(pack->kinds + STEPS_MEMBER) * work->ask->count;
 	bool fit = !pack->oversized;
 	if (fit_capped(work))
 		count_pinned(work, lo, hi);
@@ -137,7 +137,7 @@ bool fit_node(const struct place_work *work, uint32_t at)
 	for (uint32_t kind = 0; work->limit[at] != 0 && kind < pack->kinds; kind++)
 		if (pack->count[kind] > pack_room(work, at, kind, pack->today))
 			return false;
-	uint32_t free = pack->today ? node_free_mask(node) : bits_first(node->gpus);
+	uint32_t free = pack->today ? node_free_mask(node) : place_cap_mask(work, node);
 	uint32_t held = pack->today ? node->held : 0;
 	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {
 		if (!fit_counts(work, i))

@@ -5,9 +5,6 @@
  */
 #include "core/place_work.h"
 
-#define STEPS_GAIN 8u  /* of a gain that is kept, or that the sums of a leaf tell */
-#define STEPS_FILL 48u /* of a node that is looked at for it */
-
 #define TERM_ONE 10000u /* a term of the weighted score, as an integer */
 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
@@ -21,6 +18,21 @@ static struct gpu_wish wish_on(const struct place_work *work, uint32_t slot)
 	return wish;
 }
 
+/* Where what was asked for in this plan is kept; a new one takes the place of another, and the caller sets its set. */
+static struct choice *choice_of(const struct place_work *work, struct choice asked, bool *known)
+{
+	uint32_t key = (asked.free | (uint32_t)asked.held << 16) * 0x9e3779b1u;
+	uint32_t hash = (key ^ ((uint32_t)asked.topology << 9 | asked.count)) * 0x85ebca6bu;
+	struct choice *kept = &work->choices[hash >> (32 - CHOICES)];
+	*known = kept->plan == work->plan && kept->topology == asked.topology && kept->free == asked.free &&
+		 kept->held == asked.held && kept->count == asked.count && kept->prefer == asked.prefer;
+	if (!*known) {
+		*kept = asked;
+		kept->plan = work->plan;
+	}
+	return kept;
+}
+
 /* The table answers the common question at once; a search for a claim is remembered, because nodes look alike. */
 uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t free, uint32_t held, uint32_t gpus)
 {
@@ -32,34 +44,64 @@ uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t fre
 		return gpuset_choose(work->sets[topology], &wish, free, held, gpus);
 	if (wish.policy != GPU_SPREAD)
 		held = 0; /* who sits beside them does not matter */
-	uint32_t hash = ((free | held << 16) * 0x9e3779b1u ^ (topology << 8 | gpus)) * 0x85ebca6bu;
-	struct choice *kept = &work->choices[hash >> (32 - CHOICES)];
-	if (kept->plan != work->plan || kept->topology != topology || kept->free != free || kept->held != held ||
-	    kept->count != gpus || kept->prefer != wish.prefer)
-		*kept = (struct choice){.plan = work->plan,
-					.prefer = (uint16_t)wish.prefer,
-					.topology = (uint16_t)topology,
-					.free = (uint16_t)free,
-					.held = (uint16_t)held,
-					.count = (uint16_t)gpus,
-					.set = (uint16_t)gpuset_choose(work->sets[topology], &wish, free, held, gpus)};
+	bool known;
+	struct choice *kept = choice_of(work,
+					(struct choice){.prefer = (uint16_t)wish.prefer,
+							.topology = (uint16_t)topology,
+							.free = (uint16_t)free,
+							.held = (uint16_t)held,
+							.count = (uint16_t)gpus},
+					&known);
+	if (!known) {
+		struct gpuset *sets = work->sets[topology];
+		kept->set = (uint16_t)gpuset_choose(sets, &wish, free, held, gpus);
+		budget_charge(work->purse, STEPS_NODE + gpuset_compared(sets) / STEPS_SETS);
+	}
 	return kept->set;
 }
 
-/* Members that choose GPUs of these one after the other until one finds no set. */
+/* Members that choose GPUs of these one after the other until one finds no set. A claim that is Required never turns a
+ * single GPU away. */
 static uint32_t fits(const struct place_work *work, uint32_t slot, uint32_t free, uint32_t held, uint32_t count)
 {
-	uint32_t most = count / work->gang.size;
-	if (!work->scope.constrained)
+	uint32_t most = count / work->gang.size, members = 0;
+	if (!work->scope.constrained || work->gang.size == 1)
 		return most;
-	for (uint32_t members = 0; members < most; members++) {
+	bool known = false, kept = work->ask->named_count == 0;
+	struct choice *choice = NULL, asked = {.topology = (uint16_t)work->nodes[slot].topology,
+					       .free = (uint16_t)free,
+					       .held = work->ask->gpu.policy == GPU_SPREAD ? (uint16_t)held : 0,
+					       .most = (uint16_t)most,
+					       .count = (uint16_t)(CHOICE_FITS + work->gang.size)};
+	if (kept && (choice = choice_of(work, asked, &known), known))
+		return choice->set;
+	for (; members < most; members++) {
 		uint32_t chosen = place_choose(work, slot, free, held, work->gang.size);
 		if (chosen == 0)
-			return members;
+			break;
 		free &= ~chosen;
 		held |= chosen;
 	}
-	return most;
+	if (kept)
+		choice_of(work, asked, &known)->set = (uint16_t)members;
+	return members;
+}
+
+/* The same of what is free on a node, once a plan: a node that the budget does not reach takes nobody, whoever asks. */
+static uint32_t fits_now(const struct place_work *work, uint32_t position)
+{
+	uint32_t slot = work->fabric->order[position];
+	const struct node *node = &work->nodes[slot];
+	uint8_t *now = &work->now[position];
+	if (!work->scope.constrained || work->gang.size == 1)
+		return node_free_count(node) / work->gang.size;
+	if (*now == 0 && work->purse->left == 0) {
+		work->answer->cut = true;
+		*now = 1;
+	}
+	if (*now == 0)
+		*now = (uint8_t)(1 + fits(work, slot, node_free_mask(node), node->held, node_free_count(node)));
+	return *now - 1u;
 }
 
 static uint32_t leaf_gpus(const struct place_work *work, uint32_t position)
@@ -74,7 +116,8 @@ uint32_t place_node_cap(const struct place_work *work, uint32_t position)
 	const struct node *node = &work->nodes[slot];
 	if (node->gpus < work->gang.size || !node_fast(node, work->ask->bandwidth_gbps))
 		return 0;
-	uint32_t members = fits(work, slot, bits_first(node->gpus), 0, node->gpus);
+	uint32_t gpus = place_cap_mask(work, node);
+	uint32_t members = fits(work, slot, gpus, 0, bits_count(gpus));
 	members = min_u32(members, place_room(work, position, false));
 	return min_u32(members, leaf_gpus(work, position) / work->gang.size);
 }
@@ -89,7 +132,7 @@ uint32_t place_node_now(const struct place_work *work, uint32_t position)
 	    position < work->scope.from || position >= work->scope.end ||
 	    (ask->only_slot != FROND_NONE && ask->only_slot != slot) || !place_in_domain(work, position))
 		return 0;
-	uint32_t members = fits(work, slot, node_free_mask(node), node->held, free);
+	uint32_t members = fits_now(work, position);
 	members = min_u32(members, place_room(work, position, true));
 	members = min_u32(members, leaf_gpus(work, position) / work->gang.size);
 	if (work->scope.one_node)
@@ -161,10 +204,12 @@ uint32_t place_hold(struct place_work *work, uint32_t item)
 		return leaf_hold(work, &work->fabric->leaf[item]);
 	if (item >= work->fabric->leaf_count) { /* one node */
 		uint32_t room = place_node_now(work, item_start(work, item));
+		budget_charge(&work->budget, STEPS_NODE / 2);
 		return work->scope.one_node ? min_u32(room, work->gang.missing) : room;
 	}
 	if (work->stamp[item] != work->scope.measure) {
 		work->hold[item] = hold_by_nodes(work, item);
+		budget_charge(&work->budget, (uint64_t)STEPS_NODE * leaf_nodes(work->fabric, item));
 		work->stamp[item] = work->scope.measure;
 	}
 	return work->hold[item];
@@ -195,6 +240,7 @@ uint32_t place_cap_by_nodes(const struct place_work *work, uint32_t item, uint32
 {
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0};
 	*nodes = *node_members = 0;
+	budget_charge(work->purse, (uint64_t)STEPS_NODE * (item_end(work, item) - item_start(work, item)));
 	if (item >= work->fabric->leaf_count) { /* one node */
 		*node_members = place_node_cap(work, item_start(work, item));
 		*nodes = *node_members > 0;
@@ -318,7 +364,7 @@ uint32_t place_bottleneck(const struct place_work *work, uint32_t position)
 void place_empty(struct place_work *work, uint32_t item)
 {
 	for (uint32_t position = item_start(work, item); position < item_end(work, item); position++)
-		work->take[position] = work->taken[position] = 0;
+		work->taken[position] = work->take[position] = 0;
 }
 
 /* All nodes of the item are of one kind and healthy, with equal links, and fewest nodes is no question: they differ only
@@ -326,7 +372,7 @@ void place_empty(struct place_work *work, uint32_t item)
 static bool alike(const struct place_work *work, uint32_t item)
 {
 	const struct fabric *fabric = work->fabric;
-	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != FROND_NONE &&
+	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != KIND_NONE &&
 	       !place_shares(work) && (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
 }
 
@@ -355,7 +401,7 @@ static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t member
 		uint32_t free = node_free_count(node);
 		if (nodes[free] == 0 || !node_open(node) || place_room(work, position, true) == 0)
 			continue;
-		work->take[position] = (uint16_t)(free == roomiest && nodes[free] == 1 ? last : each[free]);
+		work->take[position] = (uint8_t)(free == roomiest && nodes[free] == 1 ? last : each[free]);
 		nodes[free]--;
 		count--;
 	}
@@ -365,7 +411,7 @@ static bool fill_by_sums(struct place_work *work, uint32_t item, uint32_t member
 /* The item is one node. */
 static void fill_node(struct place_work *work, uint32_t position, uint32_t members)
 {
-	work->take[position] = (uint16_t)members;
+	work->take[position] = (uint8_t)members;
 	for (; !even(work, position) && members > 0; members--)
 		work->taken[position] = (uint16_t)(work->taken[position] | place_gpus(work, position, work->gang.size));
 }
@@ -409,7 +455,7 @@ static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint
 			filling->bound -= filling->bound != UINT32_MAX;
 		}
 		filling->rooms.spare -= more;
-		work->take[position] = (uint16_t)(work->take[position] + more);
+		work->take[position] = (uint8_t)(work->take[position] + more);
 		filling->members -= more;
 	}
 	return UINT64_MAX;
@@ -429,6 +475,7 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 	filling.bound = node_bound(work, item, &filling.rooms, members);
 	for (uint64_t turn = 0, next; filling.members > 0; turn = next) {
 		next = UINT64_MAX;
+		budget_charge(&work->budget, (uint64_t)STEPS_TURN * (item_end(work, item) - item_start(work, item)));
 		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
 			if (work->take[position] > 0 && even(work, position))
 				continue; /* full */
@@ -597,32 +644,36 @@ static int order_u64(uint64_t a, uint64_t b) /* lower first */
 	return a < b ? -1 : a > b;
 }
 
-int place_compare_links(const struct gain *a, const struct gain *b)
+/* Below zero: a is better by steps 4 to 6. `stranded`: what step 5b says, 0 where it says nothing. */
+static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b, int stranded)
 {
-	int order = order_u64(b->worst, a->worst);
-	return order != 0 ? order : order_u64(b->links, a->links);
-}
-
-static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b)
-{
-	int order = place_compare_links(a, b);
-	if (order != 0)
+	bool spreads = ask->strategy == STRATEGY_DISTRIBUTED;
+	int order;
+	if ((order = order_u64(b->worst, a->worst)) != 0 || (order = order_u64(b->links, a->links)) != 0)
 		return order;
-	int score = order_u64(b->score, a->score), fragments;
+	int score = order_u64(b->score, a->score);
 	if (ask->latency_sensitive)
-		fragments = order_u64(b->free, a->free);
-	else if ((fragments = order_u64(a->broken_leaves, b->broken_leaves)) == 0 &&
-		 (fragments = order_u64(a->broken_nodes, b->broken_nodes)) == 0 &&
-		 (fragments = order_u64(a->opened_leaves, b->opened_leaves)) == 0)
-		fragments = order_u64(a->left, b->left);
+		return (order = order_u64(b->free, a->free)) != 0 ? order : score;
+	if ((!spreads && ((order = order_u64(a->broken_leaves, b->broken_leaves)) != 0 ||
+			  (order = order_u64(a->broken_nodes, b->broken_nodes)) != 0)) ||
+	    (order = stranded) != 0)
+		return order;
+	if ((order = order_u64(a->opened_leaves, b->opened_leaves)) == 0)
+		order = order_u64(a->left, b->left);
 	if (ask->strategy == STRATEGY_CONSOLIDATED)
-		return fragments != 0 ? fragments : score;
-	return score != 0 ? score : fragments;
+		return order != 0 ? order : score;
+	return score != 0 ? score : order;
 }
 
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b)
 {
-	return compare_gains(work->ask, a, b);
+	return compare_gains(work->ask, a, b, 0);
+}
+
+int place_compare_pod(const struct place_work *work, const struct gain *a, uint32_t waste_a, const struct gain *b,
+		      uint32_t waste_b)
+{
+	return compare_gains(work->ask, a, b, order_u64(waste_a, waste_b));
 }
 
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b)
@@ -644,5 +695,5 @@ int answer_compare(const struct ask *ask, const struct answer *a, const struct a
 	if (a->in_domain != b->in_domain)
 		return a->in_domain ? -1 : 1;
 	int order = place_compare_extents(ask, &a->extent, &b->extent);
-	return order != 0 ? order : compare_gains(ask, &a->gain, &b->gain);
+	return order != 0 ? order : compare_gains(ask, &a->gain, &b->gain, 0);
 }

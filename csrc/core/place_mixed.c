@@ -14,8 +14,6 @@
  */
 #include "core/place_mixed.h"
 
-#define CONSIDER_STEPS 40u /* of the budget, for every member of a candidate */
-
 struct trial { /* the best placement so far; its positions are in work->candidates.picks */
 	bool found;
 	struct shape shape;
@@ -120,7 +118,7 @@ static void consider(struct place_work *work, struct trial *best)
 	if (order > 0)
 		return;
 	add_leaves(work, &trial.shape, &trial.gain);
-	budget_take(&work->budget, CONSIDER_STEPS * work->ask->count + item_end(work, trial.shape.hi - 1) -
+	budget_take(&work->budget, STEPS_CONSIDER * work->ask->count + item_end(work, trial.shape.hi - 1) -
 					   item_start(work, trial.shape.lo));
 	if (order == 0)
 		order = place_compare(work, &trial.gain, &best->gain);
@@ -169,7 +167,7 @@ static bool is_plain(const struct place_work *work, uint32_t leaf)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t kind = fabric->leaf_kind[leaf], nodes = leaf_nodes(fabric, leaf);
-	return kind != FROND_NONE && !work->leaf_excepted[leaf] && fabric->leaf[leaf].odd == 0 &&
+	return kind != KIND_NONE && !work->leaf_excepted[leaf] && fabric->leaf[leaf].odd == 0 &&
 	       fabric->leaf[leaf].used == 0 && fabric->leaf[leaf].at_least[kind & UINT8_MAX] == nodes;
 }
 

@@ -41,7 +41,7 @@ static enum pack_answer could_exactly(struct place_work *work, uint32_t lo, uint
 static bool repeated(const struct place_work *work, uint32_t spine)
 {
 	uint32_t shape = work->fabric->spine[spine].shape;
-	return work->scope.shaped && shape != spine && !work->spine_excepted[spine] && !work->spine_excepted[shape];
+	return shape != spine && !place_own_capacity(work, spine) && !place_own_capacity(work, shape);
 }
 
 /* A run of so many leaves holds the gang; *nodes: of the one with fewest beside all that its leaves have. */
@@ -53,6 +53,7 @@ static enum pack_answer window_could(struct place_work *work, uint32_t length, u
 		for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
 			for (uint32_t lo = fabric->spine_start[spine];
 			     lo + length <= fabric->spine_start[spine + 1] && !repeated(work, spine); lo++) {
+				budget_charge(&work->budget, 1);
 				if (fabric->leaf_start[lo + length] - fabric->leaf_start[lo] < spread)
 					continue;
 				if (work->budget.spent)
@@ -90,14 +91,31 @@ static uint32_t fewest_leaves(struct place_work *work, uint32_t spread, bool *sp
 	return 0;
 }
 
+/* Spines of the shortest chain that the bounds allow; UINT32_MAX: none. */
+static uint32_t shortest_chain(const struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t best = UINT32_MAX, first = 0;
+	for (uint32_t last = 0; last < fabric->spine_count; last++) {
+		if (!spine_adjacent(fabric, last))
+			first = last;
+		for (; first <= last && pack_may(work, fabric->spine_start[first], fabric->spine_start[last + 1]);
+		     first++)
+			best = min_u32(best, last - first + 1);
+	}
+	return best;
+}
+
 static uint32_t fewest_spines(struct place_work *work, uint32_t spread)
 {
 	const struct fabric *fabric = work->fabric;
-	for (uint32_t length = spread > 0 ? 1 : 2; length <= fabric->spine_count; length++)
+	for (uint32_t length = max_u32(spread > 0 ? 1 : 2, shortest_chain(work)); length <= fabric->spine_count;
+	     length++)
 		for (uint32_t exactly = 0; exactly < 2; exactly++)
 			for (uint32_t first = 0, joined = 0; first + length <= fabric->spine_count; first++) {
 				uint32_t lo = fabric->spine_start[first], hi = fabric->spine_start[first + length],
 					 nodes;
+				budget_charge(&work->budget, 1);
 				joined = max_u32(joined, first);
 				while (joined + 1 < first + length && spine_adjacent(fabric, joined + 1))
 					joined++;

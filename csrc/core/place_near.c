@@ -111,23 +111,33 @@ static void find_gap(struct place_work *work)
 			answer->best_gap = leaf;
 }
 
+/* Adds what a spine has to a window of spines (sign = 1), or takes it away. */
+static void count_spine(struct place_work *work, uint32_t spine, uint64_t sign, uint64_t *room, uint64_t *pinned)
+{
+	const struct fabric *fabric = work->fabric;
+	for (uint32_t item = fabric->spine_start[spine]; item < fabric->spine_start[spine + 1]; item++) {
+		*room += item_usable(work, item) ? sign * place_hold(work, item) : 0;
+		*pinned += sign * item_pin(work, item);
+	}
+}
+
+/* Windows of need_spines spines, one after the other. */
 static void nearest_spines(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	struct answer *answer = work->answer;
-	for (uint32_t first = 0; first + answer->need_spines <= fabric->spine_count; first++) {
-		uint64_t room = 0, pinned = 0;
-		uint32_t last = first + answer->need_spines - 1;
-		bool joined = true;
-		for (uint32_t spine = first + 1; spine <= last; spine++)
-			joined &= spine_adjacent(fabric, spine);
-		for (uint32_t item = fabric->spine_start[first]; joined && item < fabric->spine_start[last + 1];
-		     item++) {
-			room += item_usable(work, item) ? place_hold(work, item) : 0;
-			pinned += item_pin(work, item);
-		}
-		if (joined && pinned == work->gang.pins)
+	uint64_t room = 0, pinned = 0;
+	uint32_t length = answer->need_spines, joined = 0; /* spines up to this one that are adjacent in a row */
+	assert(length > 0);
+	for (uint32_t last = 0; last < fabric->spine_count; last++) {
+		count_spine(work, last, 1, &room, &pinned);
+		joined = spine_adjacent(fabric, last) ? joined + 1 : 1;
+		if (last + 1 < length)
+			continue;
+		uint32_t first = last + 1 - length;
+		if (joined >= length && pinned == work->gang.pins)
 			nearest(work, BEST_SPINES, first, last, room);
+		count_spine(work, first, UINT64_MAX, &room, &pinned);
 	}
 	for (uint32_t spine = answer->best_last + 1; answer->best == BEST_SPINES && spine-- > answer->best_first;)
 		if (!any_usable(work, fabric->spine_start[spine], fabric->spine_start[spine + 1]))

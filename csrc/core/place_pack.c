@@ -7,10 +7,9 @@
  */
 #include "core/place_work.h"
 
-#define FLAGS      5u
-#define PATTERNS   1024u /* of all sizes, and of three pod templates of one size, there are fewer on 16 GPUs */
-#define UNREACHED  UINT16_MAX
-#define STEPS_EACH 2u /* of the budget, for a cell of a table */
+#define FLAGS     5u
+#define PATTERNS  1024u /* of all sizes, and of three pod templates of one size, there are fewer on 16 GPUs */
+#define UNREACHED UINT16_MAX
 
 /* How far the run or runs of a table's row have come. */
 enum flag {
@@ -73,7 +72,7 @@ static uint64_t *cost_row(const struct search *search, uint32_t items)
 /* May the search work so many steps more? It may spend half of what is left of the budget. */
 static bool spend(struct search *search, uint64_t steps)
 {
-	search->steps += STEPS_EACH * steps;
+	search->steps += STEPS_POINT * steps;
 	return search->steps <= search->most_steps;
 }
 
@@ -170,7 +169,7 @@ static bool chosen_fit(const struct search *search, uint32_t position, uint64_t 
 	const struct pack *pack = &work->pack;
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
-	uint32_t free = pack->today ? node_free_mask(node) : bits_first(node->gpus);
+	uint32_t free = pack->today ? node_free_mask(node) : place_cap_mask(work, node);
 	uint32_t held = pack->today ? node->held : 0;
 	for (uint32_t turn = 0; turn < pack->kinds; turn++) {
 		uint32_t kind = pack->turn[turn];
@@ -442,7 +441,7 @@ static void put_ranks(struct search *search, uint32_t position, const struct pat
 {
 	struct place_work *work = search->work;
 	const struct pack *pack = &work->pack;
-	work->take[position] = fit->members;
+	work->take[position] = (uint8_t)fit->members;
 	for (uint32_t kind = 0; kind < pack->kinds; kind++)
 		for (uint32_t left = count_in(search, fit->counts, kind); left > 0; left--) {
 			do {

@@ -140,6 +140,7 @@ struct priced price_spines(const struct table *table, const struct prices *price
 	struct priced priced = {.sum = 0, .last = INT64_MAX, .next = INT64_MIN};
 	int64_t *keys = keys_of(table);
 	uint32_t others = 0, wanted = table->spines;
+	budget_charge(&table->work->budget, (uint64_t)STEPS_PRICE * table->count);
 	for (uint32_t i = 0; i < table->count; i = table->ends[i]) {
 		bool forced;
 		int64_t worth = spine_worth(table, prices, i, table->ends[i], &forced);

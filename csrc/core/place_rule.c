@@ -8,12 +8,12 @@
  *   r > 1                  at most r adjacent leaves under one spine, every leaf of the run in use
  *   no spine can hold it   fewest adjacent spines, in each one run of adjacent leaves
  *
- * A latency-sensitive gang wants the smallest of node, NVLink domain and leaf. Spines of one shape without an exception
- * have one capacity: the first of each is looked at.
+ * A latency-sensitive gang wants the smallest of node, NVLink domain and leaf. Spines of one shape without exceptions and
+ * without unavailable nodes have one capacity: the first of each is looked at.
  */
 #include "core/place_work.h"
 
-#define STEPS_NODE 8u /* of the budget, for one that is looked at */
+#define LEAVES_FIRST 64u /* leaves that are looked at before anything is added up */
 
 /* A latency-sensitive gang wants the smallest domain that could hold it, whatever its strategy. */
 static bool counts_nodes(const struct place_work *work)
@@ -30,7 +30,7 @@ static bool enough(const struct place_work *work, uint64_t members, uint64_t nod
 /* The spine whose view this one shares. */
 static uint32_t view_spine(const struct place_work *work, uint32_t spine)
 {
-	if (!work->scope.shaped || work->spine_excepted[spine])
+	if (place_own_capacity(work, spine))
 		return spine;
 	return work->candidates.alike_seen[work->fabric->spine[spine].shape] - 1;
 }
@@ -47,9 +47,9 @@ static void view_leaves(struct place_work *work, uint32_t spine)
 {
 	struct spine_view *view = &work->scratch.view[spine];
 	*view = (struct spine_view){.members = 0};
+	budget_charge(&work->budget,
+		      2ull * STEPS_LEAF * (work->fabric->spine_start[spine + 1] - work->fabric->spine_start[spine]));
 	for (uint32_t leaf = work->fabric->spine_start[spine]; leaf < work->fabric->spine_start[spine + 1]; leaf++) {
-		if (work->fabric->leaf_kind[leaf] == FROND_NONE) /* its nodes are looked at, one by one */
-			budget_charge(&work->budget, (uint64_t)STEPS_NODE * leaf_nodes(work->fabric, leaf));
 		uint32_t nodes, most, members = place_cap(work, leaf, &nodes, &most);
 		work->scratch.sum[leaf] = members;
 		work->scratch.list[leaf] = nodes;
@@ -75,6 +75,7 @@ static bool needs_each_node(const struct place_work *work, uint32_t leaf)
 	uint32_t holding, each;
 	if (work->scope.quick && place_cap(work, leaf, &holding, &each) == holding * each)
 		return (left + each - 1) / each >= all; /* all its nodes take the same */
+	budget_charge(work->purse, (uint64_t)STEPS_NODE * all);
 	for (uint32_t at = item_start(work, leaf); at < item_end(work, leaf); at++)
 		rooms[place_node_cap(work, at)]++;
 	for (uint32_t room = FROND_GPUS_MAX; room > 0 && left > 0; room--) {
@@ -140,7 +141,7 @@ static struct sums add_up(struct place_work *work)
 	place_alike_forget(work);
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
 		uint32_t *first = &work->candidates.alike_seen[fabric->spine[spine].shape];
-		if (*first == 0 && !work->spine_excepted[spine])
+		if (*first == 0 && !place_own_capacity(work, spine))
 			*first = spine + 1;
 		if (view_spine(work, spine) == spine)
 			view_leaves(work, spine);
@@ -151,7 +152,6 @@ static struct sums add_up(struct place_work *work)
 		sums.slow_nodes = view->slow_nodes > sums.slow_nodes ? view->slow_nodes : sums.slow_nodes;
 		sums.node_members = max_u32(sums.node_members, view->node_members);
 	}
-	budget_charge(&work->budget, (uint64_t)STEPS_NODE * (work->items - fabric->leaf_count));
 	for (uint32_t item = fabric->leaf_count; item < work->items; item++) {
 		uint32_t nodes, most;
 		sums.members += place_cap(work, item, &nodes, &most);
@@ -161,23 +161,25 @@ static struct sums add_up(struct place_work *work)
 	return sums;
 }
 
+/* The shortest chain of adjacent spines whose best runs are enough; 0: none is. */
 static uint32_t fewest_spines(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t best = 0;
-	for (uint32_t first = 0; first < fabric->spine_count; first++) {
-		uint64_t members = 0, nodes = 0;
-		for (uint32_t spine = first; spine < fabric->spine_count && (best == 0 || spine - first + 1 < best);
-		     spine++) {
-			const struct spine_view *view = view_of(work, spine);
-			if (view->run_members == 0 || (spine > first && !spine_adjacent(fabric, spine)))
-				break;
-			members += view->run_members;
-			nodes += view->run_nodes;
-			if (enough(work, members, nodes)) {
+	uint64_t members = 0, nodes = 0; /* of the spines from `first` on */
+	uint32_t best = 0, first = 0;
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		const struct spine_view *view = view_of(work, spine);
+		if (view->run_members == 0 || !spine_adjacent(fabric, spine)) {
+			members = nodes = 0;
+			first = spine + (view->run_members == 0);
+		}
+		members += view->run_members;
+		nodes += view->run_members == 0 ? 0 : view->run_nodes;
+		for (; first <= spine && enough(work, members, nodes); first++) {
+			if (best == 0 || spine - first + 1 < best)
 				best = spine - first + 1;
-				break;
-			}
+			members -= view_of(work, first)->run_members;
+			nodes -= view_of(work, first)->run_nodes;
 		}
 	}
 	return best;
@@ -215,9 +217,37 @@ static bool domain_holds(const struct place_work *work)
 	return false;
 }
 
+/* One of the first leaves holds the gang with a node to spare, and has a node on which no fewer fit than on any other: then
+ * there is nothing to add up. */
+static bool fits_a_first_leaf(struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t most = fabric->gpus_most / work->gang.size, each = 0;
+	bool spare = false;
+	if (!work->scope.counted || counts_nodes(work) || work->ask->latency_sensitive || most >= work->gang.total ||
+	    work->items > fabric->leaf_count)
+		return false;
+	for (uint32_t leaf = 0; leaf < min_u32(fabric->leaf_count, LEAVES_FIRST) && (!spare || each < most); leaf++) {
+		uint32_t nodes, here;
+		if (!place_cap_counted(work, leaf))
+			return false;
+		spare |= place_cap(work, leaf, &nodes, &here) >= work->gang.total && !needs_each_node(work, leaf);
+		each = max_u32(each, here);
+	}
+	if (!spare || each < most)
+		return false;
+	work->answer->whole_nodes = most <= 1;
+	work->answer->need_nodes = 2; /* or more */
+	work->answer->need_leaves = 1;
+	work->answer->plan.rule = FROND_RULE_SAME_LEAF;
+	return true;
+}
+
 bool place_rule(struct place_work *work)
 {
 	struct answer *answer = work->answer;
+	if (fits_a_first_leaf(work))
+		return true;
 	struct sums sums = add_up(work);
 	answer->whole_nodes = sums.node_members <= 1;
 	answer->ever = sums.members > sums.slow_members ? sums.members : sums.slow_members;

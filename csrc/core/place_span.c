@@ -9,9 +9,6 @@
  */
 #include "core/place_work.h"
 
-#define STEPS_FILL 24u /* of a node of an item, when two of its fills are compared */
-#define STEPS_ROOM 4u  /* of a node of a window, when the fewest nodes are counted */
-
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
 /* Do nodes of this candidate follow: behind `position` in an item that has been filled, or in later items? */
@@ -130,13 +127,18 @@ struct run {                          /* a search over runs of usable items */
 	bool found;                   /* some window holds what is missing */
 	uint32_t nodes;               /* fewest of such a window, when members may share nodes */
 	uint32_t first_pin, last_pin; /* items; first > last: nobody is pinned */
+	uint32_t pinned;              /* items from one to the other with a pinned member */
 	void (*visit)(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi);
 };
 
-static uint32_t owed(const struct place_work *work, uint32_t lo, uint32_t hi)
+/* Items of [lo, hi) that must get a member: those where nobody is pinned. */
+static uint32_t owed(const struct place_work *work, const struct run *run, uint32_t lo, uint32_t hi)
 {
 	uint32_t count = hi > lo ? hi - lo : 0;
-	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
+	if (work->gang.pins > 0 && lo <= run->first_pin && hi > run->last_pin)
+		return count - run->pinned;
+	for (uint32_t item = max_u32(lo, run->first_pin); work->gang.pins > 0 && item < min_u32(hi, run->last_pin + 1);
+	     item++)
 		count -= item_pin(work, item) > 0;
 	return count;
 }
@@ -151,7 +153,7 @@ static uint32_t window_end(const struct place_work *work, const struct run *run,
 		return 0;
 	uint32_t must = run->exact ? end : work->gang.pins > 0 ? run->last_pin + 1 : item + 1;
 	if (work->scratch.sum[end] - work->scratch.sum[item] < work->gang.missing ||
-	    owed(work, item, must) > work->gang.missing)
+	    owed(work, run, item, must) > work->gang.missing)
 		return 0;
 	return end;
 }
@@ -183,52 +185,100 @@ static uint32_t fewest_nodes_capped(struct place_work *work, uint32_t lo, uint32
 	return (uint32_t)least[members];
 }
 
-/* Fewest nodes for `members` on items [lo, hi), each of them in use: the roomiest of each that has nobody pinned, then
- * the roomiest of all. UINT32_MAX: they do not fit. */
-static uint32_t fewest_nodes(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
+struct tally {                              /* the nodes of a window, by the members they could take */
+	uint32_t rooms[FROND_GPUS_MAX + 1]; /* of those that nobody of the gang uses yet */
+	uint32_t tops[FROND_GPUS_MAX + 1];  /* of them, the roomiest of each item where nobody is pinned */
+	uint32_t spare;                     /* room on the nodes that the gang uses */
+	uint32_t items;                     /* without a pinned member */
+};
+
+/* Counts an item as part of the window (sign = 1), or no longer. */
+static void tally_item(struct place_work *work, struct tally *tally, uint32_t item, uint32_t sign)
 {
-	if (work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0)
-		return fewest_nodes_capped(work, lo, hi, members);
-	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0, held = 0;
-	for (uint32_t item = lo; item < hi; item++) {
-		uint32_t roomiest = 0;
-		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
-			uint32_t room = place_node_now(work, at);
-			if (work->pin[at] > 0) {
-				held += room;
-				continue;
-			}
-			rooms[room]++;
-			roomiest = max_u32(roomiest, room);
+	uint32_t roomiest = 0;
+	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+		uint32_t room = place_node_now(work, at);
+		if (work->pin[at] > 0) {
+			tally->spare += sign * room;
+			continue;
 		}
-		if (item_pin(work, item) == 0) {
-			rooms[roomiest]--;
-			nodes++;
-			held += roomiest;
-		}
+		tally->rooms[room] += sign;
+		roomiest = max_u32(roomiest, room);
 	}
+	if (item_pin(work, item) == 0) {
+		tally->tops[roomiest] += sign;
+		tally->items += sign;
+	}
+}
+
+/* Fewest nodes for `members` in the window, each item in use: the roomiest of each that has nobody pinned, then the
+ * roomiest of all. UINT32_MAX: they do not fit. */
+static uint32_t tally_fewest(const struct tally *tally, uint32_t members)
+{
+	uint32_t nodes = tally->items, held = tally->spare;
+	for (uint32_t room = 1; room <= FROND_GPUS_MAX; room++)
+		held += tally->tops[room] * room;
 	if (nodes > members)
 		return UINT32_MAX;
 	uint32_t left = members > held ? members - held : 0;
 	for (uint32_t room = FROND_GPUS_MAX; room > 0 && left > 0; room--) {
-		uint32_t count = min_u32(rooms[room], (left + room - 1) / room);
+		uint32_t count = min_u32(tally->rooms[room] - tally->tops[room], (left + room - 1) / room);
 		nodes += count;
 		left -= min_u32(left, count * room);
 	}
 	return left > 0 ? UINT32_MAX : nodes;
 }
 
+static bool leaves_capped(const struct place_work *work)
+{
+	return work->ask->max_nodes_per_leaf > 0 || work->ask->max_gpus_per_leaf > 0;
+}
+
+/* The same for items [lo, hi). */
+static uint32_t fewest_nodes(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
+{
+	struct tally tally = {.spare = 0};
+	if (leaves_capped(work))
+		return fewest_nodes_capped(work, lo, hi, members);
+	for (uint32_t item = lo; item < hi; item++)
+		tally_item(work, &tally, item, 1);
+	return tally_fewest(&tally, members);
+}
+
+/* The window becomes [lo, hi), neither end moving back. */
+static void tally_slide(struct place_work *work, struct tally *tally, uint32_t *from, uint32_t *to, uint32_t lo,
+			uint32_t hi)
+{
+	budget_charge(&work->budget, (uint64_t)STEPS_NODE * (item_start(work, hi) - item_start(work, *to) +
+							     item_start(work, lo) - item_start(work, *from)));
+	for (; *to < hi; ++*to)
+		tally_item(work, tally, *to, 1);
+	for (; *from < lo; ++*from)
+		tally_item(work, tally, *from, UINT32_MAX);
+}
+
 /* Is there a window at all, and how few nodes does one need? */
 static void run_measure(struct place_work *work, struct run *run, uint32_t lo, uint32_t hi)
 {
+	struct tally tally = {.spare = 0};
+	uint32_t from = lo, to = lo, fewest;
 	add_up(work, lo, hi);
 	for (uint32_t item = lo; item < hi; item++) {
 		uint32_t end = window_end(work, run, item, hi);
 		if (end == 0)
 			continue;
 		run->found = true;
-		if (place_shares(work))
-			run->nodes = min_u32(run->nodes, fewest_nodes(work, item, end, work->gang.missing));
+		if (!place_shares(work))
+			continue;
+		if (leaves_capped(work)) {
+			budget_charge(&work->budget,
+				      (uint64_t)STEPS_NODE * (item_start(work, end) - item_start(work, item)));
+			fewest = fewest_nodes_capped(work, item, end, work->gang.missing);
+		} else {
+			tally_slide(work, &tally, &from, &to, item, end);
+			fewest = tally_fewest(&tally, work->gang.missing);
+		}
+		run->nodes = min_u32(run->nodes, fewest);
 	}
 }
 
@@ -240,7 +290,7 @@ static uint32_t next_count(struct place_work *work, const struct run *run, const
 	if (!place_shares(work))
 		return from;
 	for (uint32_t count = from + 1; count-- > frame->least && !work->candidates.stop;) {
-		place_pay(work, (uint64_t)STEPS_ROOM * (item_start(work, end) - item_start(work, frame->at)));
+		place_pay(work, (uint64_t)STEPS_NODE * (item_start(work, end) - item_start(work, frame->at)));
 		uint64_t nodes = frame->cost + place_nodes_for(work, frame->at, count);
 		uint32_t after = frame->rest == count && frame->at + 1 == end
 					 ? 0
@@ -281,7 +331,7 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 			}
 			uint32_t must = run->exact ? end : work->gang.pins > 0 ? run->last_pin + 1 : at + 1;
 			uint64_t after = at < end ? work->scratch.sum[end] - work->scratch.sum[at + 1] : 0;
-			uint32_t later = owed(work, at + 1, must);
+			uint32_t later = owed(work, run, at + 1, must);
 			struct frame frame = {.at = at, .rest = rest, .cost = cost, .before = gain};
 			if (at < end) {
 				frame.least = item_pin(work, at) == 0;
@@ -384,6 +434,7 @@ static struct run run_of(const struct place_work *work, uint32_t length, bool ex
 			first = first == FROND_NONE ? item : first;
 			run.first_pin = first;
 			run.last_pin = item;
+			run.pinned++;
 		}
 	return run;
 }
@@ -426,16 +477,25 @@ static uint32_t fullest_pinned_item(const struct place_work *work)
  * says yes. Leaves the measure at that. */
 static bool spread(struct place_work *work, bool (*holds)(struct place_work *work, void *context), void *context)
 {
-	uint32_t per_node = fullest_pinned_node(work);
+	uint32_t low = fullest_pinned_node(work), high = FROND_GPUS_MAX;
 	work->scope.per_leaf = UINT32_MAX;
-	for (; per_node <= FROND_GPUS_MAX; per_node++) {
-		place_measure(work, per_node, false);
-		if (holds(work, context))
-			break;
+	place_measure(work, low, false);
+	if (!holds(work, context)) { /* with more on a node there is more room: if it is never enough, one look tells */
+		place_measure(work, FROND_GPUS_MAX, false);
+		if (low >= high || !holds(work, context))
+			return false;
+		for (low++; low < high;) {
+			uint32_t middle = low + (high - low) / 2;
+			place_measure(work, middle, false);
+			if (holds(work, context))
+				high = middle;
+			else
+				low = middle + 1;
+		}
+		place_measure(work, high, false);
 	}
-	if (per_node > FROND_GPUS_MAX)
-		return false;
-	uint32_t low = fullest_pinned_item(work), high = work->gang.total;
+	low = fullest_pinned_item(work);
+	high = work->gang.total;
 	while (low < high) {
 		work->scope.per_leaf = low + (high - low) / 2;
 		if (holds(work, context))
@@ -559,18 +619,37 @@ struct chain { /* adjacent spines first … last, and their items inside the pre
 	/* kept up to date spine by spine */
 	uint64_t members, pinned; /* in their best runs; of the gang */
 	uint32_t empty, apart;    /* spines without a run that would do; not adjacent to the one before */
+	uint32_t reach;           /* no later start has a chain that holds the gang and ends before this spine */
 };
 
-/* Counts a spine as part of the chain (sign = 1), or no longer. */
-static void chain_count(struct place_work *work, struct chain *chain, uint32_t spine, uint32_t sign)
+/* What chains want to know of a spine, in alike_seen[]: chains of all lengths ask for it again and again. */
+#define SPINE_PINNED 16u /* bits below: members of its best run, no more than are missing, + 1; 0: no run will do */
+_Static_assert(FROND_MEMBERS_MAX < 1u << (SPINE_PINNED - 1), "members of a spine");
+
+/* Counts every spine under the present measure. */
+static void spines_count(struct place_work *work)
 {
-	uint32_t lo = max_u32(work->fabric->spine_start[spine], work->scope.lo);
-	uint32_t hi = min_u32(work->fabric->spine_start[spine + 1], work->scope.hi);
-	uint64_t run = best_run(work, lo, hi), here = 0, factor = sign == 1 ? 1 : UINT64_MAX;
-	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
-		here += item_pin(work, item);
-	chain->members += factor * (run - (here > 0 && run > 0));
-	chain->pinned += factor * here;
+	const struct fabric *fabric = work->fabric;
+	budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (work->scope.hi - work->scope.lo) + fabric->spine_count);
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
+		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->scope.hi), here = 0;
+		uint64_t run = best_run(work, lo, hi), missing = work->gang.missing;
+		for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
+			here += item_pin(work, item);
+		uint64_t members = run - (here > 0 && run > 0);
+		work->candidates.alike_seen[spine] =
+			here << SPINE_PINNED | (run == 0 ? 0 : (uint32_t)(members < missing ? members : missing) + 1);
+	}
+}
+
+/* Counts a spine as part of the chain (sign = 1), or no longer. */
+static void chain_count(const struct place_work *work, struct chain *chain, uint32_t spine, uint32_t sign)
+{
+	uint32_t counted = work->candidates.alike_seen[spine], run = counted & ((1u << SPINE_PINNED) - 1);
+	uint64_t factor = sign == 1 ? 1 : UINT64_MAX;
+	chain->members += factor * (run - (run > 0));
+	chain->pinned += factor * (counted >> SPINE_PINNED);
 	chain->empty += sign * (run == 0);
 }
 
@@ -580,11 +659,11 @@ static void chain_apart(const struct place_work *work, struct chain *chain, uint
 }
 
 /* The chain of spines first … last; most of them are those that it had. */
-static void chain_move(struct place_work *work, struct chain *chain, uint32_t first, uint32_t last)
+static void chain_move(const struct place_work *work, struct chain *chain, uint32_t first, uint32_t last)
 {
 	bool little = chain->first > chain->last || chain->last < first || last - first < (chain->last - first) / 2;
 	if (little) { /* in common */
-		*chain = (struct chain){.first = first, .last = first};
+		*chain = (struct chain){.first = first, .last = first, .reach = chain->reach};
 		chain_count(work, chain, first, 1);
 	}
 	while (chain->first < first) {
@@ -614,22 +693,31 @@ static struct chain no_chain(void)
 	return (struct chain){.first = 1}; /* first > last */
 }
 
-/* The next chain of up to `longest` adjacent spines inside [work->scope.lo, work->scope.hi), shorter ones first at each start. */
+/* The next chain of up to `longest` adjacent spines that can hold the gang, shorter ones first at each start. One that
+ * begins later and ends no later holds no more: where a start found none, the next one need not look. */
 static bool next_chain(struct place_work *work, uint32_t shortest, uint32_t longest, struct chain *chain)
 {
 	const struct fabric *fabric = work->fabric;
 	bool begun = chain->first <= chain->last;
 	uint32_t first = begun ? chain->first : 0, last = begun ? chain->last + 1 : shortest - 1;
-	for (;; first++, last = first + shortest - 1) {
-		if (first + shortest > fabric->spine_count)
-			return false;
-		if (last - first + 1 > longest || last >= fabric->spine_count)
-			continue;
-		chain_move(work, chain, first, last);
-		if (chain->apart == 0 && chain->lo < chain->hi && item_spine(work, chain->lo) == first &&
-		    item_spine(work, chain->hi - 1) == last)
-			return true;
+	while (first + shortest <= fabric->spine_count) {
+		bool inside = last - first < longest && last < fabric->spine_count;
+		if (inside) {
+			budget_charge(&work->budget, 1);
+			chain_move(work, chain, first, last);
+			if (chain->apart == 0 && chain_holds(work, chain))
+				return true;
+			if (chain->apart == 0 && chain->empty == 0)
+				chain->reach = max_u32(chain->reach, last++);
+			else
+				inside = false; /* nor does a longer one */
+		}
+		if (!inside) {
+			first++;
+			last = max_u32(first + shortest - 1, chain->reach);
+		}
 	}
+	return false;
 }
 
 struct chains { /* for spread() */
@@ -642,6 +730,7 @@ static bool chains_hold(struct place_work *work, void *context)
 	const struct chains *chains = context;
 	const struct fabric *fabric = work->fabric;
 	struct chain chain = no_chain();
+	spines_count(work);
 	for (uint32_t first = 0, last = 0; first < fabric->spine_count; first++, last = max_u32(first, last)) {
 		chain_move(work, &chain, first, last);
 		while (chain.empty == 0 && last - first + 1 < chains->longest && last + 1 < fabric->spine_count &&
@@ -701,6 +790,7 @@ static bool span_spines(struct place_work *work)
 	uint64_t most = UINT64_MAX;
 	struct chain chain = no_chain(), untouched = {.first = 1};
 	uint32_t alike = 0;
+	spines_count(work);
 	while (!work->candidates.stop && next_chain(work, chains.shortest, longest, &chain)) {
 		if (untouched.first <= untouched.last && chain_alike(work, &chain, &untouched)) {
 			work->candidates.stop = work->candidates.seen + alike > FROND_CANDIDATES;
@@ -709,8 +799,7 @@ static bool span_spines(struct place_work *work)
 		}
 		uint32_t before = work->candidates.seen;
 		uint64_t cost = most;
-		if (chain_holds(work, &chain))
-			place_table(work, chain.lo, chain.hi, true, spreads, &most);
+		place_table(work, chain.lo, chain.hi, true, spreads, &most);
 		if (chain_alike(work, &chain, &chain)) {
 			alike = cost == most ? work->candidates.seen - before : work->candidates.seen;
 			untouched = chain;
@@ -745,6 +834,7 @@ static bool everywhere_holds(struct place_work *work, void *context)
 {
 	(void)context;
 	uint64_t members = 0, pinned = 0;
+	budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (work->scope.hi - work->scope.lo));
 	for (uint32_t item = work->scope.lo; item < work->scope.hi; item++) {
 		if (item_slow(work, item)) { /* of use to a gang that stays inside it */
 			if (item_most(work, item) >= work->gang.missing && item_pin(work, item) == work->gang.pins)

@@ -21,11 +21,8 @@
  */
 #include "core/place_table.h"
 
-#define NOT_KEPT    UINT32_MAX
-#define NO_WAY      (-1)
-#define STEPS_POINT 2u
-#define STEPS_VISIT 8u /* of an item, to see whether it may be in a candidate */
-#define STEPS_ROOM  6u /* of a node of it, where nodes count */
+#define NOT_KEPT UINT32_MAX
+#define NO_WAY   (-1)
 
 static uint64_t point_cost(const struct point *point)
 {
@@ -375,7 +372,7 @@ static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 	if (!may_use(table, frame->state) || cost > walk->cost || from < frame->least)
 		return false;
 	if (table->nodes) {
-		place_pay(work, STEPS_ROOM * (uint64_t)item_nodes(table, frame->index));
+		place_pay(work, STEPS_VISIT + STEPS_OPTION * (uint64_t)item_nodes(table, frame->index));
 		options = place_members_upto(work, frame->at, from, work->member_list);
 		nodes = options - 1;
 	}

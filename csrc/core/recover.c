@@ -23,12 +23,6 @@
 #define RECOVER_EXTRA 8u    /* healthy members in such a choice */
 #define RECOVER_TIES  256u  /* choices with as many moves that are compared with the one that was found */
 
-/* Steps of the budget (budget.h) that a plan in a what-if costs beside what the planner pays itself. */
-#define STEPS_PLAN   512u
-#define STEPS_MEMBER 8u  /* to be counted and handed out */
-#define STEPS_MOVER  32u /* to leave, be placed and come back */
-#define STEPS_LEAF   2u
-
 /* ---- roster --------------------------------------------------------------------------------------------------------- */
 
 void roster_layout(struct roster *roster, struct arena *arena, uint32_t pods)
@@ -217,7 +211,7 @@ static bool plan_movers(struct view *view)
  * budget that the plan was made with. */
 static bool movers_fit(struct view *view, uint32_t moves, struct budget *before)
 {
-	uint64_t steps = STEPS_PLAN + (uint64_t)STEPS_MEMBER * view->work->roster.count +
+	uint64_t steps = STEPS_REPAIR + (uint64_t)STEPS_ROSTER * view->work->roster.count +
 			 (uint64_t)STEPS_MOVER * moves + (uint64_t)STEPS_LEAF * view->fabric->leaf_count;
 	if (!budget_take(view->budget, steps))
 		return false;

@@ -14,18 +14,21 @@
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------ */
 
-/* Members that the host's other filters admit on a node. */
-static uint32_t node_admits(const struct hunt *hunt, uint32_t slot)
-{
-	return ask_room_today(&hunt->ask, slot);
-}
-
-static bool node_usable(const struct hunt *hunt, uint32_t position)
+/* Members that a node may have: what the host's other filters admit; 0: it is not usable. */
+static uint32_t node_admits(const struct hunt *hunt, uint32_t position)
 {
 	uint32_t slot = hunt->fabric->order[position];
 	const struct node *node = &hunt->core->nodes[slot];
-	return node_open(node) && node_fast(node, hunt->ask.bandwidth_gbps) &&
-	       (hunt->ask.only_slot == FROND_NONE || hunt->ask.only_slot == slot) && node_admits(hunt, slot) > 0;
+	if (!node_open(node) || !node_fast(node, hunt->ask.bandwidth_gbps) ||
+	    (hunt->ask.only_slot != FROND_NONE && hunt->ask.only_slot != slot))
+		return 0;
+	return ask_room_at(&hunt->ask, slot, ROOM_TODAY);
+}
+
+/* Steps of the budget for a look at that. */
+static uint32_t node_steps(const struct hunt *hunt)
+{
+	return hunt->ask.room_count > 0 ? STEPS_EXCEPTION : STEPS_NODE / 2;
 }
 
 /* GPUs of a node that are free once so many more are. */
@@ -38,10 +41,9 @@ static uint32_t gpus_on(const struct hunt *hunt, uint32_t position, uint32_t fre
 	return free > node->by_count ? free - node->by_count : 0;
 }
 
-/* Members for which a usable node has room with so many free GPUs. */
-static uint32_t members_with(const struct hunt *hunt, uint32_t position, uint32_t free)
+/* Members for which a node that admits so many has room with so many free GPUs. */
+static uint32_t members_with(const struct hunt *hunt, uint32_t admitted, uint32_t free)
 {
-	uint32_t admitted = node_admits(hunt, hunt->fabric->order[position]);
 	if (hunt->by_gpus)
 		return admitted < hunt->members ? 0 : free;
 	return min_u32(free / hunt->size, admitted);
@@ -49,7 +51,8 @@ static uint32_t members_with(const struct hunt *hunt, uint32_t position, uint32_
 
 static uint32_t members_on(const struct hunt *hunt, uint32_t position, uint32_t freed)
 {
-	return node_usable(hunt, position) ? members_with(hunt, position, gpus_on(hunt, position, freed)) : 0;
+	uint32_t admitted = node_admits(hunt, position);
+	return admitted > 0 ? members_with(hunt, admitted, gpus_on(hunt, position, freed)) : 0;
 }
 
 /* Healthy GPUs that a pod gives back, and that are kept for nobody else. */
@@ -228,7 +231,7 @@ bool hunt_has_room(struct hunt *hunt)
 		return false;
 	if (!shape_matters(hunt))
 		return true;
-	if (!hunt_pay(hunt, hunt->span.end - hunt->span.first))
+	if (!hunt_pay(hunt, (uint64_t)node_steps(hunt) * (hunt->span.end - hunt->span.first)))
 		return false;
 	for (uint32_t position = hunt->span.first; position < hunt->span.end; position++)
 		shape_add(hunt, &shape, position, members_on(hunt, position, hunt->work->freed[position]));
@@ -256,9 +259,11 @@ bool hunt_could(struct hunt *hunt, int32_t most, bool unbudgeted)
 	hunt->lower = INT32_MIN;
 	hunt->higher = INT32_MAX;
 	for (uint32_t position = hunt->span.first; position < hunt->span.end; position++) {
-		uint32_t freed = 0, members = 0;
-		steps += 2;
-		if (span_has(hunt->fabric, &hunt->span, position) && node_usable(hunt, position)) {
+		uint32_t freed = 0, members = 0, admitted = 0;
+		if (span_has(hunt->fabric, &hunt->span, position))
+			admitted = node_admits(hunt, position);
+		steps += node_steps(hunt);
+		if (admitted > 0) {
 			for (uint32_t at = node_at(hunt, position)->first; at != FROND_NONE;
 			     at = entry_node_next(&entries[at])) {
 				steps += 2;
@@ -267,7 +272,7 @@ bool hunt_could(struct hunt *hunt, int32_t most, bool unbudgeted)
 					freed += frees(hunt, &entries[at]);
 			}
 			uint32_t gpus = gpus_on(hunt, position, freed);
-			members = members_with(hunt, position, gpus);
+			members = members_with(hunt, admitted, gpus);
 			free += gpus;
 		}
 		room += members;
@@ -288,8 +293,10 @@ static bool node_gift(struct hunt *hunt, uint32_t position, int32_t most, struct
 {
 	const struct entry *entries = hunt->core->ledger.entries;
 	const struct node *node = node_at(hunt, position);
-	uint32_t freed = 0;
-	if (!span_has(hunt->fabric, &hunt->span, position) || !node_usable(hunt, position))
+	uint32_t freed = 0, admitted = 0;
+	if (span_has(hunt->fabric, &hunt->span, position))
+		admitted = node_admits(hunt, position);
+	if (admitted == 0)
 		return false;
 	for (uint32_t at = node->first; at != FROND_NONE; at = entry_node_next(&entries[at]))
 		if (hunt_evictable(hunt, &entries[at], most))
@@ -300,7 +307,7 @@ static bool node_gift(struct hunt *hunt, uint32_t position, int32_t most, struct
 	}
 	uint32_t free = gpus_on(hunt, position, 0);
 	gift->rest = free % hunt->size;
-	gift->most = members_with(hunt, position, gpus_on(hunt, position, freed)) - members_with(hunt, position, free);
+	gift->most = members_with(hunt, admitted, gpus_on(hunt, position, freed)) - members_with(hunt, admitted, free);
 	return freed > 0 && (!hunt->exact || gift->most > 0);
 }
 
@@ -384,8 +391,11 @@ void hunt_collect(struct hunt *hunt, int32_t most)
 	hunt->price = (struct price){0};
 	for (uint32_t position = hunt->span.first; position < hunt->span.end; position++) {
 		struct gift gift;
-		if (span_has(hunt->fabric, &hunt->span, position) && node_usable(hunt, position)) {
-			hunt->room += members_on(hunt, position, 0);
+		uint32_t admitted = 0;
+		if (span_has(hunt->fabric, &hunt->span, position))
+			admitted = node_admits(hunt, position);
+		if (admitted > 0) {
+			hunt->room += members_with(hunt, admitted, gpus_on(hunt, position, 0));
 			hunt->free += gpus_on(hunt, position, 0);
 		}
 		if (!node_gift(hunt, position, most, &gift))
@@ -401,8 +411,8 @@ void hunt_collect(struct hunt *hunt, int32_t most)
 			add_pod(hunt, &entries[at], position, &gift);
 		}
 	}
-	hunt_pay(hunt,
-		 4ull * (hunt->span.end - hunt->span.first) + 16ull * hunt->inside_count + 64ull * work->unit_count);
+	hunt_pay(hunt, 3ull * node_steps(hunt) * (hunt->span.end - hunt->span.first) + 16ull * hunt->inside_count +
+			       64ull * work->unit_count);
 	hunt_refill(hunt, most);
 }
 
@@ -466,7 +476,8 @@ static void count_pod(struct hunt *hunt, uint32_t at, bool goes)
 	uint32_t before = gpus_on(hunt, position, *freed);
 	*freed = (uint8_t)(goes ? *freed + gpus : *freed - gpus);
 	uint32_t after = gpus_on(hunt, position, *freed);
-	hunt->room += members_with(hunt, position, after) - members_with(hunt, position, before);
+	uint32_t admitted = node_admits(hunt, position);
+	hunt->room += members_with(hunt, admitted, after) - members_with(hunt, admitted, before);
 	hunt->free += after;
 	hunt->free -= before;
 }

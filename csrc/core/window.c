@@ -15,13 +15,6 @@
 #include "core/sort.h"
 
 #define PROBE_SHARE 4u /* of the budget that is left may be spent on one plan */
-/* What a plan costs beside what it pays itself: linear in the cluster and the gang, most where GPU sets are looked for. */
-#define STEPS_PLAN   512u
-#define STEPS_MEMBER 16u
-#define STEPS_NODE   4u
-#define STEPS_DEAR   40u /* a node that is looked at by itself */
-#define STEPS_LEAF   4u
-#define STEPS_POD    16u /* to be counted off its node, or back */
 
 struct view { /* one call */
 	struct core *core;
@@ -111,7 +104,7 @@ static bool plan_begin(struct view *view, uint64_t *kept)
 {
 	struct budget *budget = budget_of(view);
 	bool dear = view->ask->gpu.mode == MODE_REQUIRED || view->mixed || view->ask->room_count > 0;
-	uint64_t steps = STEPS_PLAN + (uint64_t)STEPS_MEMBER * view->ask->count +
+	uint64_t steps = STEPS_REPAIR + (uint64_t)STEPS_POD * view->ask->count +
 			 (uint64_t)(dear ? STEPS_DEAR : STEPS_NODE) * view->core->fabric.node_count;
 	if (!budget_take(budget, steps)) {
 		view->cut = true;
@@ -195,7 +188,7 @@ static bool may_fit(const struct view *view)
 	uint64_t whole = (uint64_t)view->missing * view->size, all = 0;
 	bool one_node = view->rule.name == FROND_RULE_SINGLE_NODE,
 	     loose = view->rule.name == FROND_RULE_NONE || one_node;
-	budget_charge(budget_of(view), (uint64_t)STEPS_LEAF * fabric->leaf_count);
+	budget_charge(budget_of(view), 2ull * STEPS_LEAF * fabric->leaf_count);
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		uint64_t members = 0;
 		MEMBERS_OF(fabric->leaf[leaf].at_least, view->size, members);

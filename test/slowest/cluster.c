@@ -9,6 +9,7 @@
 #define ALIGN     64u
 #define TABLES    (4u << 20) /* several kinds of 16-GPU nodes */
 #define NAME_ROOM 32u
+#define PAGE      4096u
 #define FAST_GBPS 400u
 #define SLOW_GBPS 100u
 
@@ -75,11 +76,13 @@ static void put_links(struct cluster *cluster, struct dice *dice)
 	struct frond_topology uneven = links_uneven(dice), pairs = links_groups(16, 2), odd = links_groups(13, 5);
 	const struct frond_topology *all[] = {&uneven, &pairs, &odd};
 	uint32_t *ids[] = {&cluster->uneven, &cluster->pairs, &cluster->odd};
+	const uint32_t kind[] = {KIND_UNEVEN, KIND_PAIRS, KIND_ODD};
 	for (uint32_t i = 0; i < 3; i++)
-		must(cluster,
-		     cluster->abi->topology_put(cluster->engine, all[i], ids[i], cluster->text, TEXT_CAP,
-						&cluster->len),
-		     "topology_put");
+		if (cluster->input.number[N_KINDS] >> kind[i] & 1) /* a table takes long to build */
+			must(cluster,
+			     cluster->abi->topology_put(cluster->engine, all[i], ids[i], cluster->text, TEXT_CAP,
+							&cluster->len),
+			     "topology_put");
 }
 
 /* ---- nodes and pods ------------------------------------------------------------------------------------------------- */
@@ -94,6 +97,7 @@ int32_t put_node(struct cluster *cluster, uint32_t slot, uint32_t flags, uint32_
 	struct frond_node node = {.slot = slot,
 				  .gpus = machine->gpus,
 				  .unhealthy_mask = machine->sick,
+				  .unavailable_mask = slot % 2 == 0 ? machine->sick : 0u,
 				  .flags = flags,
 				  .uplink_gbps = uplink,
 				  .topology = machine->kind == KIND_UNEVEN  ? cluster->uneven
@@ -185,7 +189,8 @@ static void machine_roll(const struct cluster *cluster, uint32_t slot, struct di
 	if (percent(dice, number[N_SICK]))
 		machine->sick = (uint16_t)below(dice, 1u << machine->gpus);
 	if (percent(dice, number[N_CLOSED]))
-		machine->flags = (uint8_t)(percent(dice, 50) ? FROND_NODE_CORDONED : FROND_NODE_DOWN);
+		machine->flags = (uint8_t)((percent(dice, 50) ? FROND_NODE_CORDONED : FROND_NODE_DOWN) |
+					   (percent(dice, 50) ? FROND_NODE_UNAVAILABLE : 0));
 	machine->uplink = number[N_SLOW] == 0 ? 0 : percent(dice, number[N_SLOW]) ? SLOW_GBPS : FAST_GBPS;
 	if (percent(dice, number[N_USED]))
 		machine->used = used_of(cluster, machine, dice);
@@ -256,6 +261,12 @@ void cluster_close(struct cluster *cluster)
 
 void cluster_restore(struct cluster *cluster)
 {
-	memcpy(cluster->memory, cluster->copy, cluster->bytes);
+	for (uint64_t at = 0; at < cluster->bytes; at += PAGE) { /* most are as they were, and looking is faster */
+		uint64_t bytes = cluster->bytes - at < PAGE ? cluster->bytes - at : PAGE;
+		uint8_t *now = (uint8_t *)cluster->memory + at;
+		const uint8_t *made = (const uint8_t *)cluster->copy + at;
+		if (memcmp(now, made, bytes) != 0)
+			memcpy(now, made, bytes);
+	}
 	cluster->dirty = false;
 }

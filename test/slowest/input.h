@@ -11,7 +11,7 @@
 
 /* name, least, most, values that are worth trying, separated by blanks. First what makes the cluster, then the call. */
 #define INPUT_NUMBERS(X)                                                                                               \
-	X(NODES, "nodes", 100, 100000, "100 1000 5000 10000 10000 100000")                                             \
+	X(NODES, "nodes", 100, 100000, "100 1000 5000 10000 30000 100000")                                             \
 	X(LEAF, "leaf", 0, 5000, "0 1 2 8 16 18 32 32 64 5000") /* nodes of a leaf; 0: no leaves */                    \
 	X(SPINE, "spine", 1, 20000, "1 2 4 16 32 500 20000")    /* leaves of a spine */                                \
 	X(LOOSE, "loose", 0, 100, "0 0 0 0 10")                 /* percent of the nodes have no leaf */                \

@@ -23,8 +23,10 @@
 #include <string.h>
 
 #define SHOWN         10u
-#define CLASSES       (CALL_KINDS * 12u)
-#define KEPT          3u /* clusters alive at a time */
+#define SIZES         3u /* of clusters: see bands[] */
+#define CLASSES       (CALL_KINDS * 12u * SIZES)
+#define BURST         200u /* calls on a cluster: making it takes as long as some of them */
+#define KEPT          3u   /* clusters alive at a time */
 #define AGAIN         3u
 #define LIMIT_SMALL   20000000ull /* ns on 10,000 nodes: spec 9 */
 #define LIMIT_LARGE   50000000ull /* on 100,000 */
@@ -32,6 +34,12 @@
 #define NODES_LARGE   100000u
 #define DESCRIPTION   1024u
 #define COMMON_FAULTS 5u /* said in full */
+
+/* Clusters of a size: up to so many nodes, and so many of a hundred. A call on a large one takes as long as thirty on a
+ * small one; each size gets about a third of the time, and all have every shape. */
+static const struct {
+	uint32_t least, most, share;
+} bands[SIZES] = {{100, 3000, 78}, {3001, 20000, 19}, {20001, NODES_LARGE, 3}};
 
 struct options {
 	const char *lib, *call;
@@ -84,7 +92,11 @@ static uint32_t class_of(const struct input *input)
 {
 	const uint32_t *number = input->number;
 	bool mixed = number[N_SECOND] > 0 && number[N_SECOND] != number[N_GPUS];
-	return ((number[N_CALL] * 3 + number[N_MODE]) * 2 + mixed) * 2 + (number[N_CLAIM] > 0);
+	uint32_t band = 0;
+	while (number[N_NODES] > bands[band].most)
+		band++;
+	return band * (CLASSES / SIZES) + ((number[N_CALL] * 3 + number[N_MODE]) * 2 + mixed) * 2 +
+	       (number[N_CLAIM] > 0);
 }
 
 static bool fault_of(const struct result *result)
@@ -126,11 +138,11 @@ static void complain(struct search *search, const struct input *input, const str
 	       search->abi->code_text(result->code), (int)cluster->len, cluster->text, text);
 }
 
-/* The least time of a few, each with nothing remembered. */
+/* The least time of a few, each with nothing remembered; once it is no more than `share` no further ones. */
 static struct result again(struct search *search, struct cluster *cluster, const struct input *input,
-			   struct result least)
+			   struct result least, uint64_t share)
 {
-	for (uint32_t i = 0; i < AGAIN && !least.stopped; i++) {
+	for (uint32_t i = 0; i < AGAIN && !least.stopped && share_of(input, &least) > share; i++) {
 		cluster->dirty = true;
 		struct result result = call_make(search->caller, cluster, input);
 		if (result.ns < least.ns || i == 0)
@@ -152,19 +164,20 @@ static void attempt(struct search *search, struct cluster *cluster, const struct
 		complain(search, input, cluster, &result);
 	if (share_of(input, &result) <= found->share)
 		return;
-	result = again(search, cluster, input, result);
+	result = again(search, cluster, input, result, found->share);
 	if (share_of(input, &result) > found->share)
 		*found = (struct found){*input, result, share_of(input, &result)};
 }
 
 /* ---- the search --------------------------------------------------------------------------------------------------------------- */
 
-/* The slower of two classes, or NULL: none has been met. */
-static const struct found *slow_one(struct search *search)
+/* The slower of two classes on clusters of a size, or NULL: none has been met. */
+static const struct found *slow_one(struct search *search, uint32_t band)
 {
 	const struct found *best = NULL;
 	for (uint32_t tries = 0, picked = 0; tries < 64 && picked < 2; tries++) {
-		const struct found *one = &search->found[below(&search->dice, CLASSES)];
+		const struct found *one =
+			&search->found[band * (CLASSES / SIZES) + below(&search->dice, CLASSES / SIZES)];
 		if (one->share == 0)
 			continue;
 		best = best == NULL || one->share > best->share ? one : best;
@@ -173,17 +186,40 @@ static const struct found *slow_one(struct search *search)
 	return best;
 }
 
-/* A new cluster, or that of a slow call, mostly changed. */
-static void choose_cluster(struct search *search, struct input *input)
+static uint32_t roll_band(struct search *search)
 {
-	const struct found *slow = percent(&search->dice, 60) ? slow_one(search) : NULL;
+	uint32_t band = 0;
+	for (uint32_t left = below(&search->dice, 100); left >= bands[band].share; band++)
+		left -= bands[band].share;
+	while (band > 0 && bands[band].least > search->options.nodes_most)
+		band--;
+	return band;
+}
+
+/* Sizes between 100 and 100,000 nodes, small ones as often as large ones: the whole range is rolled until one is of the
+ * band. */
+static void roll_nodes(struct search *search, struct input *input, uint32_t band)
+{
+	uint32_t most = bands[band].most < search->options.nodes_most ? bands[band].most : search->options.nodes_most;
+	do
+		input_roll(input, &search->dice, N_NODES, N_NODES + 1, search->options.nodes_most);
+	while (input->number[N_NODES] < bands[band].least || input->number[N_NODES] > most);
+}
+
+/* A new cluster, or that of a slow call, mostly changed. */
+static void choose_cluster(struct search *search, struct input *input, uint32_t band)
+{
+	const struct found *slow = percent(&search->dice, 60) ? slow_one(search, band) : NULL;
 	if (slow == NULL) {
 		input_roll(input, &search->dice, 0, CLUSTER_NUMBERS, search->options.nodes_most);
+		roll_nodes(search, input, band);
 		return;
 	}
 	*input = slow->input;
 	if (percent(&search->dice, 70))
 		input_change(input, &search->dice, 0, CLUSTER_NUMBERS, search->options.nodes_most);
+	if (input->number[N_NODES] < bands[band].least || input->number[N_NODES] > bands[band].most)
+		input->number[N_NODES] = slow->input.number[N_NODES];
 }
 
 static void roll_call(struct search *search, struct input *input)
@@ -194,9 +230,9 @@ static void roll_call(struct search *search, struct input *input)
 	input_trim(input);
 }
 
-static void choose_call(struct search *search, struct input *input)
+static void choose_call(struct search *search, struct input *input, uint32_t band)
 {
-	const struct found *slow = percent(&search->dice, 50) ? slow_one(search) : NULL;
+	const struct found *slow = percent(&search->dice, 35) ? slow_one(search, band) : NULL;
 	if (slow == NULL) {
 		roll_call(search, input);
 		return;
@@ -207,16 +243,15 @@ static void choose_call(struct search *search, struct input *input)
 	input_trim(input);
 }
 
-/* Making a large cluster takes as long as many calls: it is used for as many. */
 static void look(struct search *search)
 {
 	while (search->calls < search->options.calls) {
 		struct input input = {{0}};
-		choose_cluster(search, &input);
+		uint32_t band = roll_band(search);
+		choose_cluster(search, &input, band);
 		struct cluster *cluster = cluster_for(search, &input);
-		uint32_t burst = 20 + cluster->nodes / 200;
-		for (uint32_t i = 0; i < burst && search->calls < search->options.calls; i++) {
-			choose_call(search, &input);
+		for (uint32_t i = 0; i < BURST && search->calls < search->options.calls; i++) {
+			choose_call(search, &input, band);
 			attempt(search, cluster, &input);
 		}
 	}

@@ -187,7 +187,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 
 ## The slowest calls
 
-Random clusters and calls, half of them small changes of the slowest so far (\`test/slowest\`). Processor time, the least of three on an engine that remembers nothing. Each is made again by \`build/rel/test/slowest/slowest --call 'INPUT'\`.
+Random clusters and calls, a third of them small changes of the slowest so far (\`test/slowest\`). Processor time, the least of three on an engine that remembers nothing. Each is made again by \`build/rel/test/slowest/slowest --call 'INPUT'\`.
 
 | ms | may take | call | answer | input |
 |---|---|---|---|---|

@@ -390,6 +390,19 @@ static void test_an_engine_without_nodes_never_fits_anything(void)
 	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, c->plan.outcome);
 }
 
+/* Two nodes have the same GPUs free as far as anyone knows which, but a pod holds some of the second's by count. */
+static void test_a_claim_counts_pods_that_hold_gpus_by_count(void)
+{
+	const char *claim = "{\"topology\": {\"mode\": \"Required\", \"locality\": \"same-socket\"}}";
+	cluster("spine:1 leaf:1 node:2 gpu:8");
+	occupy_by_count(c, "node-2", 6);
+	plan(c, &(struct wanted){.name = "a", .members = 5, .gpus = 2, .claim = claim});
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, c->plan.outcome);
+	TEST_ASSERT_EQUAL_STRING("node-1 node-1 node-1 node-1 node-2", spots(c));
+	plan(c, &(struct wanted){.name = "a", .members = 6, .gpus = 2, .claim = claim});
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, c->plan.outcome);
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -416,5 +429,6 @@ int main(void)
 	RUN_TEST(test_a_gang_that_needs_nodes_without_a_leaf_has_no_shape);
 	RUN_TEST(test_a_cluster_without_topology_ignores_it_and_says_so);
 	RUN_TEST(test_an_engine_without_nodes_never_fits_anything);
+	RUN_TEST(test_a_claim_counts_pods_that_hold_gpus_by_count);
 	return UNITY_END();
 }
