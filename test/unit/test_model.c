@@ -1108,7 +1108,7 @@ static void test_random_calls_mean_what_the_model_says(void)
 	       (unsigned)booked, (unsigned)stale, (unsigned)full, (unsigned)moved, (unsigned)bad, (unsigned)undone,
 	       (unsigned)late, (unsigned)learnt, (unsigned)wrong_masks, (unsigned)fetched, (unsigned)taken_over,
 	       (unsigned)replaced, (unsigned)clashed);
-	TEST_ASSERT_TRUE(calls_wanted < 20000 || (booked > 300 && stale > 50 && full > 10 && moved > 50 && bad > 500 &&
+	TEST_ASSERT_TRUE(calls_wanted < 30000 || (booked > 300 && stale > 50 && full > 10 && moved > 50 && bad > 500 &&
 						  undone > 300 && late > 50 && learnt > 0 && wrong_masks > 50 &&
 						  fetched > 50 && taken_over > 20 && replaced > 10 && clashed > 100));
 }
