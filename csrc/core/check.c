@@ -7,7 +7,16 @@
 
 #define BROKEN(out, ...) (out_printf(out, __VA_ARGS__), FROND_BROKEN)
 
-/* Invariant 1: a GPU has at most one owner; what the node says is held is what its entries hold. */
+/* What holds keep of a node, from their list alone. */
+static uint32_t kept_mask(const struct holds *holds, uint32_t slot)
+{
+	uint32_t mask = 0;
+	for (uint32_t at = 0; at < holds->used; at++)
+		mask |= holds->all[holds->order[at]].slot == slot ? holds->all[holds->order[at]].mask : 0u;
+	return mask;
+}
+
+/* Invariant 1: a GPU has at most one owner; what the node says is held is what its entries hold and holds keep. */
 static int32_t check_node(const struct core *core, uint32_t slot, struct out *out)
 {
 	const struct ledger *ledger = &core->ledger;
@@ -25,13 +34,14 @@ static int32_t check_node(const struct core *core, uint32_t slot, struct out *ou
 		held |= entry->mask;
 		by_count += entry->by_count;
 	}
-	if (held != node->held)
-		return BROKEN(out, "node %" PRIu32 " holds mask %x but its owners hold %" PRIx32, slot,
-			      (unsigned)node->held, held);
+	uint32_t kept = node->kept ? kept_mask(&ledger->holds, slot) : 0;
+	if ((held | kept) != node->held || node->kept != (kept != 0))
+		return BROKEN(out, "node %" PRIu32 " holds mask %x but its owners hold %" PRIx32 " and holds %" PRIx32,
+			      slot, (unsigned)node->held, held, kept);
 	if (node->free != node_count_free(node))
 		return BROKEN(out, "node %" PRIu32 " says %u GPUs are free, it has %" PRIu32, slot,
 			      (unsigned)node->free, node_count_free(node));
-	if (!node->present && (held != 0 || node->by_count != 0))
+	if (!node->present && (node->held != 0 || node->by_count != 0))
 		return BROKEN(out, "node %" PRIu32 " is gone but something is held there", slot);
 	if (by_count != node->by_count)
 		return BROKEN(out, "node %" PRIu32 " counts %" PRIu32 " GPUs held by count, its pods %" PRIu32, slot,
@@ -76,6 +86,45 @@ static int32_t check_entries(const struct core *core, struct out *out)
 			      "the ledger counts %" PRIu32 " entries, there are %" PRIu32 " and %" PRIu32
 			      " free of %" PRIu32,
 			      ledger->used, used, free, ledger->fresh);
+	return FROND_OK;
+}
+
+/* Holds stand in order, on nodes that know of them, each is found by gang and rank and by node, and no two share a GPU. */
+static int32_t check_holds(const struct core *core, struct out *out)
+{
+	const struct holds *holds = &core->ledger.holds;
+	uint32_t free = 0, timed = 0;
+	for (uint32_t at = 0; at < holds->used; at++) {
+		uint32_t id = holds->order[at];
+		if (id >= holds->fresh || holds->all[id].ended)
+			return BROKEN(out, "place %" PRIu32 " of the holds has none", at);
+		const struct hold *hold = &holds->all[id];
+		if (holds_find(holds, hold->gang, hold->rank) != at)
+			return BROKEN(out, "hold %" PRIu32 " is not found by its gang and rank", id);
+		if (hold->slot >= core->node_cap || !core->nodes[hold->slot].present || !core->nodes[hold->slot].kept)
+			return BROKEN(out, "hold %" PRIu32 " is on no node, or on one that does not know it", id);
+		uint32_t gpus = 0, kept = kept_mask(holds, hold->slot);
+		for (uint32_t other = holds_on(holds, hold->slot), seen = 0; other != FROND_NONE;
+		     other = holds->all[other].next) {
+			if (other >= holds->fresh || holds->all[other].ended || seen++ > holds->used)
+				return BROKEN(out, "node %" PRIu32 " lists holds that are not there", hold->slot);
+			gpus += holds->all[other].slot == hold->slot ? bits_count(holds->all[other].mask) : 0;
+		}
+		if (hold->mask == 0 || gpus != bits_count(kept) || holds_mask(holds, hold->slot) != kept)
+			return BROKEN(out, "holds on node %" PRIu32 " share a GPU, or one is not listed there",
+				      hold->slot);
+		timed += hold->deadline_ms != 0;
+		if (hold->deadline_ms != 0 && (int64_t)hold->deadline_ms < holds->soonest)
+			return BROKEN(out, "hold %" PRIu32 " ends before the soonest", id);
+	}
+	for (uint32_t id = holds->free_head; id != FROND_NONE && free <= holds->cap; id = holds->all[id].next)
+		free++;
+	if (holds->used + free != holds->fresh || holds->fresh > holds->cap || timed != holds->timed ||
+	    !key_zero(holds->lifted))
+		return BROKEN(out,
+			      "%" PRIu32 " holds and %" PRIu32 " free of %" PRIu32 ", %" PRIu32
+			      " with a deadline of %" PRIu32,
+			      holds->used, free, holds->fresh, timed, holds->timed);
 	return FROND_OK;
 }
 
@@ -259,6 +308,8 @@ int32_t core_check(const struct core *core, struct out *out)
 		if (core->nodes[slot].present || core->nodes[slot].held != 0 || core->nodes[slot].by_count != 0)
 			code = check_node(core, slot, out);
 	if (code == FROND_OK)
+		code = check_holds(core, out);
+	if (code == FROND_OK)
 		code = check_gangs(core, out);
 	if (code == FROND_OK)
 		code = check_fabric(core, out);
@@ -403,6 +454,15 @@ static void dump_pod(const struct core *core, const struct entry *entry, struct 
 		dump_gang(&core->gangs.gangs[entry_gang(entry)], line);
 }
 
+static void dump_hold(const struct hold *hold, struct line *line)
+{
+	put_key(line, "hold gang ", hold->gang);
+	put_number(line, " rank ", hold->rank);
+	put_number(line, " node ", hold->slot);
+	put_hex(line, " mask ", hold->mask);
+	put_number(line, " deadline ", hold->deadline_ms);
+}
+
 /* ---- pods by key ----------------------------------------------------------------------------------------------------------- */
 
 static bool pod_before(const void *context, uint32_t a, uint32_t b)
@@ -511,5 +571,9 @@ void core_dump(struct core *core, struct out *out)
 			put_line(&line, out);
 			last = entry->pod;
 		}
+	}
+	for (uint32_t at = 0; at < core->ledger.holds.used; at++) {
+		dump_hold(&core->ledger.holds.all[core->ledger.holds.order[at]], &line);
+		put_line(&line, out);
 	}
 }

@@ -197,7 +197,8 @@ static uint32_t merge_nodes(struct table *table, uint32_t i, enum state state, s
 		turn = 1 - turn;
 	}
 	count = (uint32_t)(without.end - without.at);
-	memcpy(out, without.at, count * sizeof *out);
+	if (count > 0) /* an empty row has no address */
+		memcpy(out, without.at, count * sizeof *out);
 	return count;
 }
 

@@ -99,6 +99,31 @@ static void test_a_healthy_state_passes_and_so_does_an_empty_one(void)
 
 /* ---- the ledger ------------------------------------------------------------------------------------------------- */
 
+static void test_holds(void)
+{
+	uint32_t seven = slot_of(c, "node-7"), eight = slot_of(c, "node-8");
+	struct frond_hold list[] = {{.gang = {5, 1}, .rank = 0, .slot = eight, .gpu_mask = 0x0f, .deadline_ms = 9},
+				    {.gang = {5, 1}, .rank = 1, .slot = eight, .gpu_mask = 0xf0}};
+	struct holds *holds = &core->ledger.holds;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->hold_put(c->engine, list, 2, c->text, CLUSTER_TEXT - 1, &c->len));
+	check(c);
+	struct hold *first = &holds->all[holds->order[0]];
+	BREAK(core->nodes[eight].held, 0x0f, "holds mask f but its owners hold 0 and holds ff");
+	BREAK_BITS(core->nodes[eight], kept, false, "holds mask ff but its owners hold 0 and holds 0");
+	BREAK_BITS(core->nodes[seven], kept, true, "holds mask");
+	BREAK(first->rank, 2, "is not found by its gang and rank");
+	BREAK(first->slot, seven, "holds mask");
+	BREAK(first->mask, 0x1f, "share a GPU");
+	BREAK_BITS(*first, ended, 1, "has none");
+	BREAK_BITS(*first, deadline_ms, 0, "with a deadline");
+	BREAK_BITS(*first, deadline_ms, 8, "ends before the soonest");
+	BREAK(holds->order[1], holds->order[0], "holds mask");
+	BREAK(holds->used, 1, "holds mask");
+	BREAK(holds->timed, 2, "with a deadline");
+	BREAK(holds->free_head, 0, "free of");
+	BREAK(holds->lifted, ((struct frond_key){5, 2}), "with a deadline");
+}
+
 static void test_masks_and_counts_of_nodes(void)
 {
 	BREAK(NODE(reserved).held, 0x7f, "holds mask 7f but its owners hold ff");
@@ -313,6 +338,7 @@ int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(test_a_healthy_state_passes_and_so_does_an_empty_one);
+	RUN_TEST(test_holds);
 	RUN_TEST(test_masks_and_counts_of_nodes);
 	RUN_TEST(test_a_gpu_has_one_owner);
 	RUN_TEST(test_entries_that_hold_what_they_should_not);
