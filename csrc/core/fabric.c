@@ -20,6 +20,8 @@ void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo
 	fabric->spine_start = arena_raw(arena, spines + 1, sizeof *fabric->spine_start);
 	fabric->spine_core = arena_raw(arena, spines, sizeof *fabric->spine_core);
 	fabric->spine = arena_raw(arena, spines, sizeof *fabric->spine);
+	fabric->block = arena_raw(arena, FABRIC_BLOCKS(nodes), sizeof *fabric->block);
+	fabric->block_most = (uint32_t)FABRIC_BLOCKS(nodes);
 	if (arena->base == NULL)
 		return;
 	for (uint32_t slot = 0; slot < nodes; slot++)
@@ -30,16 +32,21 @@ void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
 
+/* at_least[0 … so many - 1] of its leaf and spine count the node. */
+static uint32_t counts_of(const struct node *node)
+{
+	return node_open(node) ? node_free_count(node) + 1 : 0;
+}
+
 static void account(struct fabric *fabric, uint32_t leaf_id, const struct node *node, uint32_t one)
 {
 	struct leaf_sum *leaf = &fabric->leaf[leaf_id];
 	struct spine_sum *spine = &fabric->spine[fabric->leaf_spine[leaf_id]];
 	uint32_t free = node_free_count(node), used = node_used_count(node);
-	if (node_open(node))
-		for (uint32_t i = 0; i <= free; i++) {
-			leaf->at_least[i] = (uint16_t)(leaf->at_least[i] + one);
-			spine->at_least[i] += one;
-		}
+	for (uint32_t i = 0; i < counts_of(node); i++) {
+		leaf->at_least[i] = (uint16_t)(leaf->at_least[i] + one);
+		spine->at_least[i] += one;
+	}
 	if (node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf_id])
 		leaf->odd = (uint16_t)(leaf->odd + one);
 	leaf->free += one * free; /* one is 1 or, modulo 2^32, -1 */
@@ -73,6 +80,105 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
 	}
 }
 
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+static bool is_uneven(const struct leaf_sum *leaf)
+{
+	return leaf->odd != 0 || leaf->free + leaf->used != leaf->total;
+}
+
+static void widen(struct block_sum *block, uint32_t free)
+{
+	block->free_least = min_u32(block->free_least, free);
+	block->free_most = max_u32(block->free_most, free);
+}
+
+/* The free GPUs of all leaves [first, end) of a block, anew. */
+static void count_free(const struct fabric *fabric, struct block_sum *block, uint32_t first, uint32_t end)
+{
+	block->free_least = block->free_most = fabric->leaf[first].free;
+	for (uint32_t leaf = first + 1; leaf < end; leaf++)
+		widen(block, fabric->leaf[leaf].free);
+}
+
+static void count_block(const struct fabric *fabric, struct block_sum *block, uint32_t first)
+{
+	uint32_t end = block_end(fabric, first);
+	memcpy(block->least, fabric->leaf[first].at_least, sizeof block->least);
+	memcpy(block->most, fabric->leaf[first].at_least, sizeof block->most);
+	block->kind = fabric->leaf_kind[first];
+	block->uneven = 0;
+	count_free(fabric, block, first, end);
+	for (uint32_t leaf = first; leaf < end; leaf++) {
+		const struct leaf_sum *sum = &fabric->leaf[leaf];
+		for (uint32_t gpus = 0; gpus <= FROND_GPUS_MAX; gpus++) {
+			block->least[gpus] = (uint16_t)min_u32(block->least[gpus], sum->at_least[gpus]);
+			block->most[gpus] = (uint16_t)max_u32(block->most[gpus], sum->at_least[gpus]);
+		}
+		if (fabric->leaf_kind[leaf] != block->kind || sum->total != fabric->leaf[first].total)
+			block->kind = FROND_NONE;
+		block->uneven += is_uneven(sum);
+	}
+}
+
+static void count_blocks(struct fabric *fabric)
+{
+	fabric->block_shift = FABRIC_BLOCK_SHIFT;
+	while (fabric->leaf_count > fabric->block_most << fabric->block_shift)
+		fabric->block_shift++;
+	assert(fabric->block_shift <= FABRIC_BLOCK_SHIFT_MOST);
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf = block_end(fabric, leaf))
+		count_block(fabric, &fabric->block[leaf >> fabric->block_shift], leaf);
+}
+
+/* Has a leaf of the block exactly so many open nodes with `gpus` free? */
+static bool has(const struct fabric *fabric, uint32_t first, uint32_t end, uint32_t gpus, uint32_t nodes)
+{
+	for (uint32_t leaf = first; leaf < end; leaf++)
+		if (fabric->leaf[leaf].at_least[gpus] == nodes)
+			return true;
+	return false;
+}
+
+/* Before a node of this leaf is taken out. */
+static void leave_block(struct fabric *fabric, uint32_t leaf_id, const struct node *node)
+{
+	struct block_sum *block = &fabric->block[leaf_id >> fabric->block_shift];
+	const struct leaf_sum *leaf = &fabric->leaf[leaf_id];
+	block->uneven -= is_uneven(leaf);
+	fabric->out.counts = counts_of(node);
+	fabric->out.end = leaf->free == block->free_least || leaf->free == block->free_most;
+}
+
+/* After it was put in: a count has changed by one at the most. The leaf had the least or the most of all: either another
+ * has as many, or now the end is one nearer. */
+static void enter_block(struct fabric *fabric, uint32_t leaf_id, const struct node *node)
+{
+	struct block_sum *block = &fabric->block[leaf_id >> fabric->block_shift];
+	const struct leaf_sum *leaf = &fabric->leaf[leaf_id];
+	uint32_t first = leaf_id >> fabric->block_shift << fabric->block_shift, end = block_end(fabric, leaf_id);
+	uint32_t before = fabric->out.counts, now = counts_of(node);
+	block->uneven += is_uneven(leaf);
+	if (fabric->out.end)
+		count_free(fabric, block, first, end);
+	else
+		widen(block, leaf->free);
+	for (uint32_t gpus = before; gpus < now; gpus++) { /* one more */
+		uint16_t here = leaf->at_least[gpus];
+		block->most[gpus] = (uint16_t)max_u32(block->most[gpus], here);
+		if (here == block->least[gpus] + 1 && !has(fabric, first, end, gpus, block->least[gpus]))
+			block->least[gpus] = here;
+	}
+	for (uint32_t gpus = now; gpus < before; gpus++) { /* one less */
+		uint16_t here = leaf->at_least[gpus];
+		block->least[gpus] = (uint16_t)min_u32(block->least[gpus], here);
+		if (here + 1 == block->most[gpus] && !has(fabric, first, end, gpus, block->most[gpus]))
+			block->most[gpus] = here;
+	}
+}
+
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
+
 static uint32_t leaf_of_slot(const struct fabric *fabric, uint32_t slot)
 {
 	uint32_t position = fabric->position[slot];
@@ -82,15 +188,19 @@ static uint32_t leaf_of_slot(const struct fabric *fabric, uint32_t slot)
 void fabric_take_out(struct fabric *fabric, uint32_t slot, const struct node *node)
 {
 	uint32_t leaf = leaf_of_slot(fabric, slot);
-	if (leaf != FROND_NONE && node->present)
-		account(fabric, leaf, node, UINT32_MAX);
+	if (leaf == FROND_NONE || !node->present)
+		return;
+	leave_block(fabric, leaf, node);
+	account(fabric, leaf, node, UINT32_MAX);
 }
 
 void fabric_put_in(struct fabric *fabric, uint32_t slot, const struct node *node)
 {
 	uint32_t leaf = leaf_of_slot(fabric, slot);
-	if (leaf != FROND_NONE && node->present)
-		account(fabric, leaf, node, 1);
+	if (leaf == FROND_NONE || !node->present)
+		return;
+	account(fabric, leaf, node, 1);
+	enter_block(fabric, leaf, node);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
@@ -152,6 +262,7 @@ void fabric_settle(struct fabric *fabric, const struct node *nodes)
 		fabric->leaf_slowest[leaf] = slowest;
 		count_leaf(fabric, leaf, nodes);
 	}
+	count_blocks(fabric);
 	compare_shapes(fabric, nodes);
 	fabric->stale = false;
 }

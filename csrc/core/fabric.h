@@ -23,6 +23,15 @@ struct spine_sum {
 	uint32_t shape;   /* first spine that has the same leaves, nodes, GPUs and speeds; its own id: none before it */
 };
 
+/* Leaves in a row, whatever spines they are under: a search passes over all of them by one look, or over those that are
+ * under its spine, of which the same is true. */
+struct block_sum {
+	uint16_t least[FROND_GPUS_MAX + 1], most[FROND_GPUS_MAX + 1]; /* of their at_least[] */
+	uint32_t free_least, free_most;                               /* of their free GPUs */
+	uint32_t kind;   /* leaf_kind of each, and all have as many GPUs; FROND_NONE: they differ */
+	uint32_t uneven; /* leaves with an odd node, or with a GPU that is neither free nor used */
+};
+
 struct fabric {
 	struct undo *undo;
 	uint32_t node_count;    /* entries in order */
@@ -42,8 +51,15 @@ struct fabric {
 	uint32_t *spine_core;   /* spine → core; spines of two cores are not adjacent */
 	struct leaf_sum *leaf;
 	struct spine_sum *spine;
-	uint32_t gpus_most; /* of a node in a leaf */
-	bool stale;         /* a node's GPUs, links or speed have changed: shapes are to be compared anew */
+	struct block_sum *block;
+	uint32_t block_most;  /* blocks that there is room for */
+	uint32_t block_shift; /* a block is 2^so many leaves; the last one may be shorter */
+	struct {
+		uint32_t counts; /* at_least[0 … counts - 1] of its leaf counted it */
+		bool end;        /* and no leaf of the block had more free GPUs, or none had fewer */
+	} out;                   /* the node that was taken out, until it is put in */
+	uint32_t gpus_most;      /* of a node in a leaf */
+	bool stale;              /* a node's GPUs, links or speed have changed: shapes are to be compared anew */
 };
 
 /* A labelled leaf has a node; a fabric file may list leaves that have none: they keep their place in the order, because
@@ -51,6 +67,11 @@ struct fabric {
  * leaves; small ones may be of any shape. */
 #define FABRIC_LEAVES(nodes) ((nodes) / 8ull + 4096ull)
 #define FABRIC_SPINES(nodes) ((nodes) / 32ull + 1024ull)
+
+/* A delta may have to look at each leaf of a block: there are 32 of them where the blocks suffice, and never more than 128. */
+#define FABRIC_BLOCK_SHIFT      5u
+#define FABRIC_BLOCK_SHIFT_MOST 7u
+#define FABRIC_BLOCKS(nodes)    ((FABRIC_LEAVES(nodes) >> FABRIC_BLOCK_SHIFT_MOST) + 1)
 
 void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo, uint32_t nodes);
 
@@ -69,6 +90,12 @@ static inline uint32_t node_kind(const struct node *node)
 static inline uint32_t leaf_nodes(const struct fabric *fabric, uint32_t leaf)
 {
 	return fabric->leaf_start[leaf + 1] - fabric->leaf_start[leaf];
+}
+
+/* The last leaf of its block, and one more. */
+static inline uint32_t block_end(const struct fabric *fabric, uint32_t leaf)
+{
+	return min_u32(((leaf >> fabric->block_shift) + 1) << fabric->block_shift, fabric->leaf_count);
 }
 
 /* Is the spine next to the one before it? */

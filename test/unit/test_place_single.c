@@ -188,6 +188,19 @@ static void slow_down(uint32_t gpus)
 	fabric_settle(fabric, rig->core.nodes);
 }
 
+static void use_one(uint32_t slot)
+{
+	if (node_free_count(&rig->core.nodes[slot]) > 0)
+		bind(0, FROND_NONE, slot, 1);
+}
+
+static void healthy(void)
+{
+	char broken[FROND_TEXT_MAX] = "";
+	struct out out = {.text = broken, .cap = sizeof broken};
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, core_check(&rig->core, &out), broken);
+}
+
 static void one_cluster(void)
 {
 	uint32_t spines = 1 + below(6), leaves = 1 + below(30), nodes = 1 + below(NODES_MOST), gpus = 1u << below(5);
@@ -200,7 +213,57 @@ static void one_cluster(void)
 	for (uint32_t i = 0; i < 12; i++) {
 		struct ask ask = random_ask(nodes, gpus);
 		judge(&ask);
+		use_one(below(spines * leaves * nodes)); /* what was counted changes */
 	}
+	healthy();
+}
+
+/* One pod on most leaves, and on some a second: whole blocks lose, or do not come nearer, and one leaf among them does
+ * not. */
+static void even_cluster(void)
+{
+	uint32_t spines = 1 + below(4), leaves = 8 + below(64), nodes = 2 + below(3), gpus = 1u << below(4);
+	uint32_t all = spines * leaves, odd = percent(50) ? all : below(all);
+	rig_make(spines, leaves, nodes, gpus);
+	for (uint32_t leaf = 0; leaf < all; leaf++) {
+		uint32_t slot = leaf * nodes;
+		bind(0, FROND_NONE, slot, leaf == odd && percent(50) ? 1 : gpus - (gpus > 1 && percent(1)));
+		if (leaf == odd && percent(50))
+			bind(0, FROND_NONE, slot + 1, 1 + below(gpus));
+		if (leaf == odd && percent(30))
+			node_flags(slot, percent(50) ? FROND_NODE_CORDONED : 0, percent(50) ? 1 : 0);
+	}
+	for (uint32_t i = 0; i < 12; i++) {
+		struct ask ask = random_ask(nodes, gpus);
+		if (percent(50))
+			ask.strategy = STRATEGY_BALANCED;
+		judge(&ask);
+		if (percent(30))
+			use_one(below(all * nodes));
+	}
+	healthy();
+}
+
+static void test_blocks_of_leaves_that_are_passed_over_hide_none_that_counts(void)
+{
+	random_cases(600, even_cluster);
+}
+
+/* Blocks are as small as there is room for, 32 to 128 leaves; here each leaf is one node. */
+static void test_blocks_are_as_small_as_there_is_room_for(void)
+{
+	static const struct {
+		uint32_t leaves, shift;
+	} sizes[] = {{1, 5}, {1088, 5}, {1089, 6}, {2240, 6}, {2241, 7}, {4681, 7}};
+	for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		uint32_t leaves = sizes[i].leaves;
+		rig_make(1, leaves, 1, 2);
+		TEST_ASSERT_EQUAL_UINT32(sizes[i].shift, rig->core.fabric.block_shift);
+		bind(0, FROND_NONE, leaves - 1, 1);
+		bind(0, FROND_NONE, leaves / 2, 1);
+		healthy();
+	}
+	TEST_ASSERT_EQUAL_UINT64(4681, FABRIC_LEAVES(4681));
 }
 
 static void test_the_leaf_that_a_gang_takes_is_the_best_of_many(void)
@@ -235,6 +298,8 @@ int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(test_the_leaf_that_a_gang_takes_is_the_best_of_many);
+	RUN_TEST(test_blocks_of_leaves_that_are_passed_over_hide_none_that_counts);
+	RUN_TEST(test_blocks_are_as_small_as_there_is_room_for);
 	RUN_TEST(test_of_more_leaves_than_are_compared_the_first_count);
 	return rig_end();
 }
