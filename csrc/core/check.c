@@ -169,15 +169,14 @@ static int32_t check_block(const struct fabric *fabric, uint32_t first, struct o
 {
 	const struct block_sum *block = &fabric->block[first >> fabric->block_shift];
 	uint32_t end = min_u32(first + (1u << fabric->block_shift), fabric->leaf_count);
-	uint32_t least = UINT32_MAX, most = 0, uneven = 0, kind = fabric->leaf_kind[first];
+	uint32_t least = UINT32_MAX, most = 0, kind = fabric->leaf_kind[first];
 	for (uint32_t leaf = first; leaf < end; leaf++) {
 		const struct leaf_sum *sum = &fabric->leaf[leaf];
 		least = min_u32(least, sum->free);
 		most = max_u32(most, sum->free);
-		uneven += sum->odd > 0 || sum->free + sum->used != sum->total;
 		kind = kind == fabric->leaf_kind[leaf] && sum->total == fabric->leaf[first].total ? kind : FROND_NONE;
 	}
-	bool same = block->free_least == least && block->free_most == most && block->uneven == uneven;
+	bool same = block->free_least == least && block->free_most == most;
 	same &= block->kind == kind;
 	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++) {
 		least = UINT32_MAX;

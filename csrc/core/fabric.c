@@ -82,11 +82,6 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-static bool is_uneven(const struct leaf_sum *leaf)
-{
-	return leaf->odd != 0 || leaf->free + leaf->used != leaf->total;
-}
-
 static void widen(struct block_sum *block, uint32_t free)
 {
 	block->free_least = min_u32(block->free_least, free);
@@ -107,7 +102,6 @@ static void count_block(const struct fabric *fabric, struct block_sum *block, ui
 	memcpy(block->least, fabric->leaf[first].at_least, sizeof block->least);
 	memcpy(block->most, fabric->leaf[first].at_least, sizeof block->most);
 	block->kind = fabric->leaf_kind[first];
-	block->uneven = 0;
 	count_free(fabric, block, first, end);
 	for (uint32_t leaf = first; leaf < end; leaf++) {
 		const struct leaf_sum *sum = &fabric->leaf[leaf];
@@ -117,7 +111,6 @@ static void count_block(const struct fabric *fabric, struct block_sum *block, ui
 		}
 		if (fabric->leaf_kind[leaf] != block->kind || sum->total != fabric->leaf[first].total)
 			block->kind = FROND_NONE;
-		block->uneven += is_uneven(sum);
 	}
 }
 
@@ -145,7 +138,6 @@ static void leave_block(struct fabric *fabric, uint32_t leaf_id, const struct no
 {
 	struct block_sum *block = &fabric->block[leaf_id >> fabric->block_shift];
 	const struct leaf_sum *leaf = &fabric->leaf[leaf_id];
-	block->uneven -= is_uneven(leaf);
 	fabric->out.counts = counts_of(node);
 	fabric->out.end = leaf->free == block->free_least || leaf->free == block->free_most;
 }
@@ -158,7 +150,6 @@ static void enter_block(struct fabric *fabric, uint32_t leaf_id, const struct no
 	const struct leaf_sum *leaf = &fabric->leaf[leaf_id];
 	uint32_t first = leaf_id >> fabric->block_shift << fabric->block_shift, end = block_end(fabric, leaf_id);
 	uint32_t before = fabric->out.counts, now = counts_of(node);
-	block->uneven += is_uneven(leaf);
 	if (fabric->out.end)
 		count_free(fabric, block, first, end);
 	else

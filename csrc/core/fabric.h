@@ -28,8 +28,7 @@ struct spine_sum {
 struct block_sum {
 	uint16_t least[FROND_GPUS_MAX + 1], most[FROND_GPUS_MAX + 1]; /* of their at_least[] */
 	uint32_t free_least, free_most;                               /* of their free GPUs */
-	uint32_t kind;   /* leaf_kind of each, and all have as many GPUs; FROND_NONE: they differ */
-	uint32_t uneven; /* leaves with an odd node, or with a GPU that is neither free nor used */
+	uint32_t kind; /* leaf_kind of each, and all have as many GPUs; FROND_NONE: they differ */
 };
 
 struct fabric {

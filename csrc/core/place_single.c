@@ -168,7 +168,9 @@ static bool lose_between(struct place_work *work, uint32_t least, uint32_t most)
 	return true;
 }
 
-/* Do the sums of a block say all about these leaves of it: they do not even come nearer, or they are candidates that lose? */
+/* Do the sums of a block say all about these leaves of it: they do not even come nearer, or they are candidates that lose? A
+ * leaf with a GPU that is neither free nor used has fewer in use than lose_between() takes for granted: its score is no
+ * higher. */
 static bool walk_block(struct place_work *work, const struct walk *walk, uint32_t lo, uint32_t hi)
 {
 	const struct fabric *fabric = work->fabric;
@@ -176,8 +178,8 @@ static bool walk_block(struct place_work *work, const struct walk *walk, uint32_
 	const struct champion *champion = &work->candidates.champion;
 	if (block->most[walk->gpus] < walk->least)
 		return true;
-	if (block->least[walk->gpus] < walk->enough || block->uneven != 0 || champion->kind == FROND_NONE ||
-	    block->kind != champion->kind || fabric->leaf[lo].total != fabric->leaf[champion->item].total ||
+	if (block->least[walk->gpus] < walk->enough || champion->kind == FROND_NONE || block->kind != champion->kind ||
+	    fabric->leaf[lo].total != fabric->leaf[champion->item].total ||
 	    hi - lo > FROND_CANDIDATES - work->candidates.seen ||
 	    !lose_between(work, block->free_least, block->free_most))
 		return false;

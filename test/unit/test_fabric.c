@@ -56,15 +56,13 @@ static void recount_blocks(void)
 	for (uint32_t first = 0; first < fabric->leaf_count; first += size) {
 		const struct block_sum *block = &fabric->block[first / size];
 		const struct leaf_sum *leaf = &fabric->leaf[first];
-		uint32_t count = fabric->leaf_count - first < size ? fabric->leaf_count - first : size, uneven = 0;
+		uint32_t count = fabric->leaf_count - first < size ? fabric->leaf_count - first : size;
 		bool alike = true;
 		for (uint32_t i = 0; i < count; i++) {
 			alike &= leaf[i].total == leaf->total &&
 				 fabric->leaf_kind[first + i] == fabric->leaf_kind[first];
-			uneven += leaf[i].odd != 0 || leaf[i].free + leaf[i].used != leaf[i].total;
 		}
 		TEST_ASSERT_EQUAL_UINT32(alike ? fabric->leaf_kind[first] : FROND_NONE, block->kind);
-		TEST_ASSERT_EQUAL_UINT32(uneven, block->uneven);
 		for (uint32_t gpus = 0; gpus <= FROND_GPUS_MAX + 1; gpus++) { /* one more: the free GPUs */
 			uint32_t least = UINT32_MAX, most = 0;
 			for (uint32_t i = 0; i < count; i++) {
@@ -330,13 +328,9 @@ static void test_the_ends_of_a_block_move_with_the_last_leaf_that_was_there(void
 	TEST_ASSERT_EQUAL_UINT32(20, block->free_least);
 	node_flags(c, "node-1", 0);
 	TEST_ASSERT_EQUAL_UINT32(3, block->least[0]);
-	TEST_ASSERT_EQUAL_UINT32(0, block->uneven);
 	unhealthy(c, "node-2", 0x01);
 	recount();
-	TEST_ASSERT_EQUAL_UINT32(1, block->uneven);
-	occupy_by_count(c, "node-4", 100); /* more than its GPUs: not uneven */
-	recount();
-	TEST_ASSERT_EQUAL_UINT32(1, block->uneven);
+	TEST_ASSERT_EQUAL_UINT32(19, block->free_least);
 	TEST_ASSERT_NOT_EQUAL(FROND_NONE, block->kind);
 	c->nodes[0].gpus = 4;
 	node_refresh(c, 0);
