@@ -435,14 +435,14 @@ func TestACrashLeavesAUsableRecording(t *testing.T) {
 
 func TestReplaySaysWhatIsAllowed(t *testing.T) {
 	program := replayer(t)
-	const header = "frond-recording 1 abi 5\n"
+	const header = "frond-recording 1 abi 6\n"
 	const create = header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n= OK text \"\"\n"
 	const order = "order gang 00000000000000000000000000000001 members 1 min_member 1 gpus_desired 1 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 named_count 0 claim \"\" room 0 thrift "
 	for _, test := range []struct{ name, text, want string }{
-		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 5"},
+		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 6"},
 		{"something else", "kind: Fabric\n", "1: recording: expected frond-recording, got \"kind: Fabric\""},
-		{"another format", "frond-recording 2 abi 5\n", "1: recording: format 2 of ABI 5, this program reads format 1 of ABI 5"},
-		{"another ABI", "frond-recording 1 abi 1\n", "1: recording: format 1 of ABI 1, this program reads format 1 of ABI 5"},
+		{"another format", "frond-recording 2 abi 6\n", "1: recording: format 2 of ABI 6, this program reads format 1 of ABI 6"},
+		{"another ABI", "frond-recording 1 abi 1\n", "1: recording: format 1 of ABI 1, this program reads format 1 of ABI 6"},
 		{"no engine", header + "stats\n", "2: stats: expected create first"},
 		{"two engines", create + create[len(header):], "4: create: there is an engine already, a recording has one"},
 		{"no such call", create + "fly\n", "4: recording: expected a call or its answer, got \"fly\""},

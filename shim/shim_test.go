@@ -56,7 +56,7 @@ func TestOpenSaysInOneSentenceWhatIsWrong(t *testing.T) {
 		{"damaged", truncated, truncated + ": cannot be loaded: "},
 		{"a name without a slash means a file", "libm.so.6", "./libm.so.6: the file is missing"},
 		{"symbol missing", fake(t, "int other(void) { return 1; }"), ": has no symbol frond_abi_get"},
-		{"another version", fake(t, fmt.Sprintf(table, "2", "sizeof(struct frond_abi)")), ": version 2 where 5 is needed"},
+		{"another version", fake(t, fmt.Sprintf(table, "2", "sizeof(struct frond_abi)")), ": version 2 where 6 is needed"},
 		{"wrong size", fake(t, fmt.Sprintf(table, "FROND_ABI_VERSION", "8")), ": its table has 8 bytes where "},
 		{"no table", fake(t, "const void *frond_abi_get(void) { return 0; }"), ": frond_abi_get returned no table"},
 		{"a NUL in the path", "a\x00b", "NUL byte"},

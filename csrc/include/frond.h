@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define FROND_ABI_VERSION 5u
+#define FROND_ABI_VERSION 6u
 
 /* Named limits. Over a limit is a refusal, never a truncation. */
 #define FROND_GPUS_MAX      16u               /* GPUs in one node */
