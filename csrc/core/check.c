@@ -178,14 +178,14 @@ static int32_t check_block(const struct fabric *fabric, uint32_t first, struct o
 	}
 	bool same = block->free_least == least && block->free_most == most;
 	same &= block->kind == kind;
-	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++) {
+	for (uint32_t i = 1; i <= FROND_GPUS_MAX; i++) {
 		least = UINT32_MAX;
 		most = 0;
 		for (uint32_t leaf = first; leaf < end; leaf++) {
 			least = min_u32(least, fabric->leaf[leaf].at_least[i]);
 			most = max_u32(most, fabric->leaf[leaf].at_least[i]);
 		}
-		same &= block->least[i] == least && block->most[i] == most;
+		same &= block->least[i - 1] == least && block->most[i - 1] == most;
 	}
 	return same ? FROND_OK
 		    : BROKEN(out, "leaves %" PRIu32 " to %" PRIu32 " have other counts than their block says", first,

@@ -82,36 +82,23 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-static void widen(struct block_sum *block, uint32_t free)
+/* What the leaves of a block have, at the least and at the most. The loops over the counts have no branch and a fixed end, and
+ * write what nobody else can see: compilers make a few instructions of each, so that a delta may do this. */
+static void count_ends(const struct leaf_sum *leaves, uint32_t count, struct block_sum *block)
 {
-	block->free_least = min_u32(block->free_least, free);
-	block->free_most = max_u32(block->free_most, free);
-}
-
-/* The free GPUs of all leaves [first, end) of a block, anew. */
-static void count_free(const struct fabric *fabric, struct block_sum *block, uint32_t first, uint32_t end)
-{
-	block->free_least = block->free_most = fabric->leaf[first].free;
-	for (uint32_t leaf = first + 1; leaf < end; leaf++)
-		widen(block, fabric->leaf[leaf].free);
-}
-
-static void count_block(const struct fabric *fabric, struct block_sum *block, uint32_t first)
-{
-	uint32_t end = block_end(fabric, first);
-	memcpy(block->least, fabric->leaf[first].at_least, sizeof block->least);
-	memcpy(block->most, fabric->leaf[first].at_least, sizeof block->most);
-	block->kind = fabric->leaf_kind[first];
-	count_free(fabric, block, first, end);
-	for (uint32_t leaf = first; leaf < end; leaf++) {
-		const struct leaf_sum *sum = &fabric->leaf[leaf];
-		for (uint32_t gpus = 0; gpus <= FROND_GPUS_MAX; gpus++) {
-			block->least[gpus] = (uint16_t)min_u32(block->least[gpus], sum->at_least[gpus]);
-			block->most[gpus] = (uint16_t)max_u32(block->most[gpus], sum->at_least[gpus]);
-		}
-		if (fabric->leaf_kind[leaf] != block->kind || sum->total != fabric->leaf[first].total)
-			block->kind = FROND_NONE;
+	struct block_sum sum = {.free_least = leaves->free, .free_most = leaves->free, .kind = block->kind};
+	memcpy(sum.least, &leaves->at_least[1], sizeof sum.least);
+	memcpy(sum.most, &leaves->at_least[1], sizeof sum.most);
+	for (uint32_t leaf = 1; leaf < count; leaf++) {
+		const uint16_t *counts = &leaves[leaf].at_least[1];
+		for (uint32_t i = 0; i < FROND_GPUS_MAX; i++)
+			sum.least[i] = counts[i] < sum.least[i] ? counts[i] : sum.least[i];
+		for (uint32_t i = 0; i < FROND_GPUS_MAX; i++)
+			sum.most[i] = counts[i] > sum.most[i] ? counts[i] : sum.most[i];
+		sum.free_least = min_u32(sum.free_least, leaves[leaf].free);
+		sum.free_most = max_u32(sum.free_most, leaves[leaf].free);
 	}
+	*block = sum;
 }
 
 static void count_blocks(struct fabric *fabric)
@@ -120,52 +107,48 @@ static void count_blocks(struct fabric *fabric)
 	while (fabric->leaf_count > fabric->block_most << fabric->block_shift)
 		fabric->block_shift++;
 	assert(fabric->block_shift <= FABRIC_BLOCK_SHIFT_MOST);
-	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf = block_end(fabric, leaf))
-		count_block(fabric, &fabric->block[leaf >> fabric->block_shift], leaf);
-}
-
-/* Has a leaf of the block exactly so many open nodes with `gpus` free? */
-static bool has(const struct fabric *fabric, uint32_t first, uint32_t end, uint32_t gpus, uint32_t nodes)
-{
-	for (uint32_t leaf = first; leaf < end; leaf++)
-		if (fabric->leaf[leaf].at_least[gpus] == nodes)
-			return true;
-	return false;
+	for (uint32_t first = 0; first < fabric->leaf_count; first = block_end(fabric, first)) {
+		struct block_sum *block = &fabric->block[first >> fabric->block_shift];
+		block->kind = fabric->leaf_kind[first];
+		for (uint32_t leaf = first; leaf < block_end(fabric, first); leaf++)
+			if (fabric->leaf_kind[leaf] != block->kind ||
+			    fabric->leaf[leaf].total != fabric->leaf[first].total)
+				block->kind = FROND_NONE;
+		count_ends(&fabric->leaf[first], block_end(fabric, first) - first, block);
+	}
 }
 
 /* Before a node of this leaf is taken out. */
-static void leave_block(struct fabric *fabric, uint32_t leaf_id, const struct node *node)
+static void leave_block(struct fabric *fabric, uint32_t leaf, const struct node *node)
 {
-	struct block_sum *block = &fabric->block[leaf_id >> fabric->block_shift];
-	const struct leaf_sum *leaf = &fabric->leaf[leaf_id];
 	fabric->out.counts = counts_of(node);
-	fabric->out.end = leaf->free == block->free_least || leaf->free == block->free_most;
+	fabric->out.free = fabric->leaf[leaf].free;
 }
 
-/* After it was put in: a count has changed by one at the most. The leaf had the least or the most of all: either another
- * has as many, or now the end is one nearer. */
+/* After it was put in: a count has changed by one at the most. A leaf that was at an end and no longer is may have been the
+ * only one there: then all of them are looked at. */
 static void enter_block(struct fabric *fabric, uint32_t leaf_id, const struct node *node)
 {
 	struct block_sum *block = &fabric->block[leaf_id >> fabric->block_shift];
 	const struct leaf_sum *leaf = &fabric->leaf[leaf_id];
-	uint32_t first = leaf_id >> fabric->block_shift << fabric->block_shift, end = block_end(fabric, leaf_id);
 	uint32_t before = fabric->out.counts, now = counts_of(node);
-	if (fabric->out.end)
-		count_free(fabric, block, first, end);
-	else
-		widen(block, leaf->free);
-	for (uint32_t gpus = before; gpus < now; gpus++) { /* one more */
-		uint16_t here = leaf->at_least[gpus];
-		block->most[gpus] = (uint16_t)max_u32(block->most[gpus], here);
-		if (here == block->least[gpus] + 1 && !has(fabric, first, end, gpus, block->least[gpus]))
-			block->least[gpus] = here;
+	bool left = (fabric->out.free == block->free_least && leaf->free > block->free_least) ||
+		    (fabric->out.free == block->free_most && leaf->free < block->free_most);
+	block->free_least = min_u32(block->free_least, leaf->free);
+	block->free_most = max_u32(block->free_most, leaf->free);
+	for (uint32_t gpus = max_u32(before, 1); gpus < now; gpus++) { /* one more */
+		uint16_t here = leaf->at_least[gpus], *most = &block->most[gpus - 1];
+		*most = here > *most ? here : *most;
+		left |= here == block->least[gpus - 1] + 1;
 	}
-	for (uint32_t gpus = now; gpus < before; gpus++) { /* one less */
-		uint16_t here = leaf->at_least[gpus];
-		block->least[gpus] = (uint16_t)min_u32(block->least[gpus], here);
-		if (here + 1 == block->most[gpus] && !has(fabric, first, end, gpus, block->most[gpus]))
-			block->most[gpus] = here;
+	for (uint32_t gpus = max_u32(now, 1); gpus < before; gpus++) { /* one less */
+		uint16_t here = leaf->at_least[gpus], *least = &block->least[gpus - 1];
+		*least = here < *least ? here : *least;
+		left |= here + 1 == block->most[gpus - 1];
 	}
+	uint32_t first = leaf_id >> fabric->block_shift << fabric->block_shift;
+	if (left)
+		count_ends(&fabric->leaf[first], block_end(fabric, first) - first, block);
 }
 
 /* ---- changes ----------------------------------------------------------------------------------------------------- */

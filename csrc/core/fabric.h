@@ -26,8 +26,8 @@ struct spine_sum {
 /* Leaves in a row, whatever spines they are under: a search passes over all of them by one look, or over those that are
  * under its spine, of which the same is true. */
 struct block_sum {
-	uint16_t least[FROND_GPUS_MAX + 1], most[FROND_GPUS_MAX + 1]; /* of their at_least[] */
-	uint32_t free_least, free_most;                               /* of their free GPUs */
+	uint16_t least[FROND_GPUS_MAX], most[FROND_GPUS_MAX]; /* of their at_least[1 …] */
+	uint32_t free_least, free_most;                       /* of their free GPUs */
 	uint32_t kind; /* leaf_kind of each, and all have as many GPUs; FROND_NONE: they differ */
 };
 
@@ -55,7 +55,7 @@ struct fabric {
 	uint32_t block_shift; /* a block is 2^so many leaves; the last one may be shorter */
 	struct {
 		uint32_t counts; /* at_least[0 … counts - 1] of its leaf counted it */
-		bool end;        /* and no leaf of the block had more free GPUs, or none had fewer */
+		uint32_t free;   /* GPUs of that leaf */
 	} out;                   /* the node that was taken out, until it is put in */
 	uint32_t gpus_most;      /* of a node in a leaf */
 	bool stale;              /* a node's GPUs, links or speed have changed: shapes are to be compared anew */

@@ -176,10 +176,10 @@ static bool walk_block(struct place_work *work, const struct walk *walk, uint32_
 	const struct fabric *fabric = work->fabric;
 	const struct block_sum *block = &fabric->block[lo >> fabric->block_shift];
 	const struct champion *champion = &work->candidates.champion;
-	if (block->most[walk->gpus] < walk->least)
+	if (block->most[walk->gpus - 1] < walk->least)
 		return true;
-	if (block->least[walk->gpus] < walk->enough || champion->kind == FROND_NONE || block->kind != champion->kind ||
-	    fabric->leaf[lo].total != fabric->leaf[champion->item].total ||
+	if (block->least[walk->gpus - 1] < walk->enough || champion->kind == FROND_NONE ||
+	    block->kind != champion->kind || fabric->leaf[lo].total != fabric->leaf[champion->item].total ||
 	    hi - lo > FROND_CANDIDATES - work->candidates.seen ||
 	    !lose_between(work, block->free_least, block->free_most))
 		return false;

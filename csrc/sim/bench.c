@@ -384,7 +384,8 @@ static void run_victims_512(struct bench *bench)
 	victims(bench, 512);
 }
 
-static const struct shape shape_leaf = {5000, 0}, shape_spine = {10, 0}, shape_pairs = {2, 4}, shape_loose = {0, 0};
+static const struct shape shape_leaf = {5000, 0}, shape_spine = {10, 0}, shape_pairs = {2, 4}, shape_small = {8, 32},
+			  shape_loose = {0, 0};
 
 static const struct bench_case cases[] = {
 	{"plan-1024", "plan of 1,024 whole nodes", 0, 100000, 1, 0, NULL, NULL, run_plan_1024},
@@ -394,6 +395,8 @@ static const struct bench_case cases[] = {
 	{"plan-8-1", "the same, 1 % of the nodes are exceptions", 0, 0, 1, 1, NULL, NULL, run_plan_8},
 	{"plan-8-50", "the same, 50 %", 0, 0, 1, 50, NULL, NULL, run_plan_8},
 	{"gpu-delta", "one GPU delta (a pod comes or goes)", 0, 1000, 1024, 0, NULL, NULL, run_gpu_delta},
+	{"gpu-delta-small", "the same, leaves of eight, all free at first", 0, 1000, 1024, 0, &shape_small, NULL,
+	 run_gpu_delta},
 	{"node-delta", "one node delta (cordon, uncordon)", 0, 1000, 1024, 0, NULL, NULL, run_node_delta},
 	{"gpu-set", "GPU set look-up, 8 GPUs", 0, 50, 4096, 0, NULL, NULL, run_gpu_set},
 	{"refusal", "refusal of an impossible gang, with its reason", 0, 20000, 1, 0, NULL, prepare_refusal,

@@ -266,7 +266,7 @@ static void test_sums_of_blocks(void)
 	static const char wrong[] = "leaves 0 to 3 have other counts than their block says";
 	struct fabric *fabric = &core->fabric;
 	struct block_sum *block = fabric->block;
-	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++) {
+	for (uint32_t i = 0; i < FROND_GPUS_MAX; i++) {
 		BREAK(block->least[i], (uint16_t)(block->least[i] + 1), wrong);
 		BREAK(block->most[i], (uint16_t)(block->most[i] - 1), wrong);
 	}

@@ -63,7 +63,7 @@ static void recount_blocks(void)
 				 fabric->leaf_kind[first + i] == fabric->leaf_kind[first];
 		}
 		TEST_ASSERT_EQUAL_UINT32(alike ? fabric->leaf_kind[first] : FROND_NONE, block->kind);
-		for (uint32_t gpus = 0; gpus <= FROND_GPUS_MAX + 1; gpus++) { /* one more: the free GPUs */
+		for (uint32_t gpus = 1; gpus <= FROND_GPUS_MAX + 1; gpus++) { /* one more: the free GPUs */
 			uint32_t least = UINT32_MAX, most = 0;
 			for (uint32_t i = 0; i < count; i++) {
 				uint32_t here = gpus > FROND_GPUS_MAX ? leaf[i].free : leaf[i].at_least[gpus];
@@ -71,8 +71,8 @@ static void recount_blocks(void)
 				most = here > most ? here : most;
 			}
 			bool free = gpus > FROND_GPUS_MAX;
-			TEST_ASSERT_EQUAL_UINT32(least, free ? block->free_least : block->least[gpus]);
-			TEST_ASSERT_EQUAL_UINT32(most, free ? block->free_most : block->most[gpus]);
+			TEST_ASSERT_EQUAL_UINT32(least, free ? block->free_least : block->least[gpus - 1]);
+			TEST_ASSERT_EQUAL_UINT32(most, free ? block->free_most : block->most[gpus - 1]);
 		}
 	}
 }
@@ -311,20 +311,20 @@ static void test_the_ends_of_a_block_move_with_the_last_leaf_that_was_there(void
 	for (uint32_t leaf = 0; leaf < 6; leaf++) {
 		char name[16];
 		snprintf(name, sizeof name, "node-%u", (unsigned)leaf * 3 + 1);
-		TEST_ASSERT_EQUAL_UINT32(3, block->most[8]);
+		TEST_ASSERT_EQUAL_UINT32(3, block->most[7]);
 		TEST_ASSERT_EQUAL_UINT32(24, block->free_most);
 		occupy(c, name, 0xf0);
 		recount();
-		TEST_ASSERT_EQUAL_UINT32(2, block->least[8]);
-		TEST_ASSERT_EQUAL_UINT32(3, block->least[4]);
+		TEST_ASSERT_EQUAL_UINT32(2, block->least[7]);
+		TEST_ASSERT_EQUAL_UINT32(3, block->least[3]);
 		TEST_ASSERT_EQUAL_UINT32(20, block->free_least);
 	}
-	TEST_ASSERT_EQUAL_UINT32(2, block->most[8]);
+	TEST_ASSERT_EQUAL_UINT32(2, block->most[7]);
 	TEST_ASSERT_EQUAL_UINT32(20, block->free_most);
 	cordon(c, "node-1"); /* its GPUs stay free */
-	TEST_ASSERT_EQUAL_UINT32(2, block->least[4]);
+	TEST_ASSERT_EQUAL_UINT32(2, block->least[3]);
 	TEST_ASSERT_EQUAL_UINT32(2, block->least[0]);
-	TEST_ASSERT_EQUAL_UINT32(3, block->most[0]);
+	TEST_ASSERT_EQUAL_UINT32(3, block->most[3]);
 	TEST_ASSERT_EQUAL_UINT32(20, block->free_least);
 	node_flags(c, "node-1", 0);
 	TEST_ASSERT_EQUAL_UINT32(3, block->least[0]);
