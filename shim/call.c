@@ -73,6 +73,9 @@ int32_t call_run(const struct frond_abi *abi, frond_engine *engine, const struct
 	case CALL_victims:
 		return abi->victims(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->room_count,
 				    c->victims, c->places, c->keys, c->list_cap, c->text, c->cap, c->len);
+	case CALL_window:
+		return abi->window(engine, c->request, c->members, c->pairs, c->in, c->in_len, c->room, c->room_count,
+				   c->ends, c->end_count, c->booked, c->window, c->places, c->text, c->cap, c->len);
 	case CALL_binding:
 		return abi->binding(engine, c->key, c->place, c->text, c->cap, c->len);
 	case CALL_stats:
@@ -168,6 +171,13 @@ static const struct field victims_fields[] = {FIELD(U32, victims, outcome), FIEL
 					      FIELD(U32, victims, budgets), FIELD(I32, victims, priority),
 					      FIELD(U32, victims, gangs),   FIELD(U32, victims, gpus)};
 
+static const struct field end_fields[] = {FIELD(KEY, end, pod), FIELD(I64, end, ends_in_ms)};
+
+/* The plan at the start of the window follows by its own fields. */
+static const struct field window_fields[] = {FIELD(U32, window, outcome), FIELD(U32, window, kept),
+					     FIELD(U32, window, nodes), FIELD(U32, window, free),
+					     FIELD(I64, window, start_ms)};
+
 static const struct field stats_fields[] = {
 	FIELD(U64, stats, generation),     FIELD(U32, stats, nodes),         FIELD(U32, stats, nodes_without_leaf),
 	FIELD(U32, stats, leaves),         FIELD(U32, stats, spines),        FIELD(U32, stats, gpus),
@@ -187,4 +197,5 @@ const struct field_list call_fields[RECORDS] = {
 	[RECORD_GANG] = LIST(gang_fields),     [RECORD_HELD] = LIST(held_fields),
 	[RECORD_NAMED] = LIST(named_fields),   [RECORD_MOVES] = LIST(moves_fields),
 	[RECORD_MOVE] = LIST(move_fields),     [RECORD_VICTIMS] = LIST(victims_fields),
+	[RECORD_END] = LIST(end_fields),       [RECORD_WINDOW] = LIST(window_fields),
 	[RECORD_STATS] = LIST(stats_fields)};

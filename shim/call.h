@@ -36,6 +36,8 @@ enum call_in {
 	IN_LIST_CAP = 1 << 18,
 	IN_CAP = 1 << 19,
 	IN_NAMED = 1 << 20, /* as many as the request says */
+	IN_ENDS = 1 << 21,
+	IN_KEPT = 1 << 22, /* places, as many as members, or none */
 };
 
 /* What comes out besides the code. */
@@ -54,6 +56,7 @@ enum call_out {
 	OUT_TEXT = 1 << 11,
 	OUT_HELD = 1 << 12,
 	OUT_PLACE = 1 << 13, /* of the pod */
+	OUT_WINDOW = 1 << 14,
 };
 
 #define IN_JOB (IN_REQUEST | IN_NAMED | IN_MEMBERS | IN_ANNOTATIONS | IN_ROOM)
@@ -82,6 +85,7 @@ enum call_out {
 	X(recover, IN_GANG_KEY | IN_ROOM | IN_LIST_CAP | IN_CAP, OUT_MOVES | OUT_TEXT)                                 \
 	X(defrag, IN_JOB | IN_LIST_CAP | IN_CAP, OUT_MOVES | OUT_TEXT)                                                 \
 	X(victims, IN_JOB | IN_LIST_CAP | IN_CAP, OUT_VICTIMS | OUT_PLACES | OUT_TEXT)                                 \
+	X(window, IN_JOB | IN_ENDS | IN_KEPT | IN_CAP, OUT_WINDOW | OUT_PLACES | OUT_TEXT)                             \
 	X(binding, IN_POD_KEY | IN_CAP, OUT_PLACE | OUT_TEXT)                                                          \
 	X(stats, 0, OUT_STATS)                                                                                         \
 	X(problems, IN_CAP, OUT_TEXT)                                                                                  \
@@ -123,8 +127,10 @@ struct call {
 	const struct frond_pair *pairs;
 	uint32_t label_count; /* of annotations the request knows how many */
 	const struct frond_member *members;
-	const struct frond_place *booked; /* reserve: as many as members */
-	const struct frond_room *room;    /* exceptions */
+	const struct frond_place *booked; /* reserve: as many as members; window: likewise, or NULL */
+	const struct frond_end *ends;
+	uint32_t end_count;
+	const struct frond_room *room; /* exceptions */
 	uint32_t room_count;
 	const struct frond_thrift *thrift; /* NULL: none, and none of the two below */
 	const struct frond_kind *kinds;    /* as many as thrift says */
@@ -145,6 +151,7 @@ struct call {
 	struct frond_moves *moves;
 	struct frond_move *move_list;
 	struct frond_victims *victims;
+	struct frond_window *window;
 	struct frond_key *keys; /* of victims, or of expired gangs */
 	uint32_t list_cap;      /* entries that move_list or keys has room for */
 	struct frond_stats *stats;
@@ -196,6 +203,8 @@ enum call_record {
 	RECORD_MOVES,
 	RECORD_MOVE,
 	RECORD_VICTIMS,
+	RECORD_END,
+	RECORD_WINDOW,
 	RECORD_STATS,
 	RECORDS
 };

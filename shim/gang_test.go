@@ -159,6 +159,67 @@ func TestRecoverMovesTheLostMember(t *testing.T) {
 	check(t, e)
 }
 
+func TestAWindowStartsWhenThoseInTheWayHaveEnded(t *testing.T) {
+	e := engine(t)
+	var ends []End
+	for slot := range uint32(4) {
+		pod := run(t, e, 10+int(slot), 4, slot, 0)
+		ends = append(ends, End{Pod: pod, EndsInMillis: int64(60_000 * (1 + slot))})
+	}
+	request, members := gang(1, 8)
+	window, places, sentence, err := e.Window(request, members, nil, nil, ends, nil)
+	if err != nil || window.Outcome != Placed || window.StartMillis != 60_000 || window.Nodes != 1 || window.Free != 0 || window.Kept != 0 ||
+		len(places) != 1 || places[0].Slot != 0 || sentence == "" {
+		t.Errorf("node 0 is free first: %+v %+v %q %v", window, places, sentence, err)
+	}
+	if window, _, _, err := e.Window(request, members, nil, nil, ends, places); err != nil || window.Kept != 1 || window.StartMillis != 60_000 {
+		t.Errorf("no other starts earlier: %+v %v", window, err)
+	}
+	if window, _, _, err := e.Window(request, members, nil, nil, nil, nil); err != nil || window.Outcome != Waits || window.StartMillis != WindowNever {
+		t.Errorf("nobody ends: %+v %v", window, err)
+	}
+	for name, bad := range map[string]func() error{
+		"twice": func() error {
+			_, _, _, err := e.Window(request, members, nil, nil, append(ends[:1:1], ends[0]), nil)
+			return err
+		},
+		"down": func() error {
+			_, _, _, err := e.Window(request, members, nil, nil, []End{ends[1], ends[0]}, nil)
+			return err
+		},
+		"past": func() error {
+			_, _, _, err := e.Window(request, members, nil, nil, []End{{ends[0].Pod, -5}}, nil)
+			return err
+		},
+		"held": func() error { _, _, _, err := e.Window(request, members, nil, nil, ends, make([]Place, 3)); return err },
+	} {
+		if err := bad(); !IsCode(err, CodeBad) || err.Error() == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhoMayUseKeptNodes(t *testing.T) {
+	l := library(t)
+	for name, c := range map[string]struct {
+		question Backfill
+		allowed  bool
+	}{
+		"ends before":      {Backfill{StartMillis: 60_000, EndsInMillis: 60_000}, true},
+		"ends after":       {Backfill{StartMillis: 60_000, EndsInMillis: 60_001}, false},
+		"nobody knows":     {Backfill{StartMillis: 60_000, EndsInMillis: WindowNever, WindowPreempts: true}, false},
+		"could be evicted": {Backfill{StartMillis: 60_000, EndsInMillis: WindowNever, WindowPriority: 1, WindowPreempts: true}, true},
+		"never preempts":   {Backfill{StartMillis: 60_000, EndsInMillis: WindowNever, WindowPriority: 1}, false},
+	} {
+		if allowed, sentence, err := l.Backfill(c.question); err != nil || allowed != c.allowed || sentence == "" {
+			t.Errorf("%s: %v %q %v", name, allowed, sentence, err)
+		}
+	}
+	if _, _, err := l.Backfill(Backfill{StartMillis: -1}); !IsCode(err, CodeBad) {
+		t.Errorf("a window that never starts keeps nothing: %v", err)
+	}
+}
+
 func TestDefragAndVictimsMakeRoom(t *testing.T) {
 	e := engine(t)
 	small := map[Key]bool{}

@@ -2,6 +2,7 @@
 #include "record.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum runs { RUNS_U8, RUNS_U16, RUNS_LEFT };
@@ -67,6 +68,10 @@ void record_question(FILE *file, const struct call *call, uint32_t nodes)
 		fprintf(file, " thrift %" PRIu32, nodes);
 		write_fields(file, RECORD_THRIFT, call->thrift, NULL, 0);
 	}
+	if (shape->in & IN_ENDS)
+		fprintf(file, " ends %" PRIu32, call->end_count);
+	if (shape->in & IN_KEPT)
+		fprintf(file, " kept %s", call->booked == NULL ? "none" : "places");
 	if (shape->in & IN_LIST_CAP)
 		fprintf(file, " list_cap %" PRIu32, call->list_cap);
 	if (shape->in & IN_CAP)
@@ -99,7 +104,8 @@ static void write_lines(FILE *file, const struct call *call, uint32_t nodes)
 		write_fields(file, RECORD_MEMBER, &call->members[i], NULL, 0);
 		fputc('\n', file);
 	}
-	for (uint32_t i = 0; shape->in & IN_PLACES && i < call_members(call); i++) {
+	bool places = shape->in & IN_PLACES || (shape->in & IN_KEPT && call->booked != NULL);
+	for (uint32_t i = 0; places && i < call_members(call); i++) {
 		fputs(" place", file);
 		write_fields(file, RECORD_PLACE, &call->booked[i], NULL, 0);
 		fputc('\n', file);
@@ -109,6 +115,11 @@ static void write_lines(FILE *file, const struct call *call, uint32_t nodes)
 	for (uint32_t i = 0; shape->in & IN_ROOM && i < call->room_count; i++) {
 		fputs(" room", file);
 		write_fields(file, RECORD_ROOM, &call->room[i], NULL, 0);
+		fputc('\n', file);
+	}
+	for (uint32_t i = 0; shape->in & IN_ENDS && i < call->end_count; i++) {
+		fputs(" end", file);
+		write_fields(file, RECORD_END, &call->ends[i], NULL, 0);
 		fputc('\n', file);
 	}
 	if (!(shape->in & IN_THRIFT) || call->thrift == NULL)
@@ -153,6 +164,11 @@ void record_answer(FILE *file, const struct call *call, uint32_t nodes, int32_t 
 			write_fields(file, RECORD_VICTIMS, call->victims, NULL, 0);
 			fputs(" plan", file);
 			write_fields(file, RECORD_PLAN, &call->victims->plan, NULL, 0);
+		}
+		if (shape->out & OUT_WINDOW) {
+			write_fields(file, RECORD_WINDOW, call->window, NULL, 0);
+			fputs(" plan", file);
+			write_fields(file, RECORD_PLAN, &call->window->plan, NULL, 0);
 		}
 		if (shape->out & OUT_PLAN)
 			write_fields(file, RECORD_PLAN, call->plan, NULL, 0);
@@ -215,6 +231,7 @@ static void write_list(FILE *file, const struct call *call, uint32_t nodes)
 	uint32_t out = call_shapes[call->kind].out;
 	uint32_t outcome = out & OUT_PLAN      ? call->plan->outcome
 			   : out & OUT_VICTIMS ? call->victims->outcome
+			   : out & OUT_WINDOW  ? call->window->outcome
 					       : (uint32_t)FROND_REFUSED;
 	/* Places are only filled in when everybody has one. */
 	for (uint32_t i = 0; out & OUT_PLACES && outcome == FROND_PLACED && i < call_members(call); i++) {

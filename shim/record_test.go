@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -260,6 +261,23 @@ func (s *session) mask(mask uint32) uint32 {
 	}
 }
 
+// window asks twice, the second time with what was answered; now and then ends do not ascend, or are of nobody.
+func (s *session) window(request Request, members []Member, annotations map[string]string) {
+	var ends []End
+	for _, pod := range s.live {
+		if s.random.IntN(2) == 0 && !slices.ContainsFunc(ends, func(end End) bool { return end.Pod == pod }) {
+			ends = append(ends, End{Pod: pod, EndsInMillis: int64(1000 * len(ends) / 2)})
+		}
+	}
+	if s.random.IntN(8) == 0 {
+		ends = append(ends, End{Pod: s.pick(s.live), EndsInMillis: -1})
+	}
+	window, places, _, err := s.Window(request, members, annotations, s.room(), ends, nil)
+	if err == nil && window.Outcome == Placed {
+		_, _, _, _ = s.Window(request, members, annotations, nil, ends, places)
+	}
+}
+
 func (s *session) step() {
 	switch s.random.IntN(21) {
 	case 0:
@@ -288,6 +306,7 @@ func (s *session) step() {
 	case 11:
 		request, members, annotations := s.job()
 		_, _, _, _, _ = s.Victims(request, members, annotations, s.room())
+		s.window(request, members, annotations)
 	case 12:
 		_, _, _ = s.Binding(s.pick(s.live))
 		_, _ = s.Pod(s.pick(s.live))
@@ -310,7 +329,7 @@ func (s *session) step() {
 
 // kinds are the calls of an engine, as the table names them.
 var kinds = []string{"create", "config_put", "node_put", "topology_put", "node_remove", "pod_put", "pod_get", "plan", "order", "reserve", "gang_put",
-	"gang_get", "permit", "confirm", "release", "release_gang", "tick", "what_if", "undo", "recover", "defrag", "victims",
+	"gang_get", "permit", "confirm", "release", "release_gang", "tick", "what_if", "undo", "recover", "defrag", "victims", "window",
 	"binding", "stats", "problems", "map", "dump", "check"}
 
 func TestARandomSessionReplaysToTheSameBytes(t *testing.T) {
@@ -580,6 +599,7 @@ const struct frond_abi *frond_abi_get(void) { return &abi; }
 		"recover":  func() error { _, _, _, err := e.Recover(request.Gang, nil); return err },
 		"defrag":   func() error { _, _, _, err := e.Defrag(request, members, nil, nil); return err },
 		"victims":  func() error { _, _, _, _, err := e.Victims(request, members, nil, nil); return err },
+		"window":   func() error { _, _, _, err := e.Window(request, members, nil, nil, nil, nil); return err },
 		"the call": e.WhatIf,
 	} {
 		if err := call(); !IsCode(err, CodeMissing) || err.Error() != "this engine library does not have "+name {

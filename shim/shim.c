@@ -515,6 +515,37 @@ int32_t shim_victims(const struct shim *shim, const struct frond_request *reques
 	return make(shim, &call);
 }
 
+int32_t shim_window(const struct shim *shim, const struct frond_request *request, const struct frond_member *members,
+		    const struct frond_pair *annotations, const char *in, uint32_t in_len,
+		    const struct frond_room *room, uint32_t room_count, const struct frond_end *ends,
+		    uint32_t end_count, const struct frond_place *kept, struct frond_window *out,
+		    struct frond_place *places, char *text, uint32_t cap, uint32_t *len)
+{
+	struct call call = {.kind = CALL_window,
+			    .request = request,
+			    .members = members,
+			    .pairs = annotations,
+			    .in = in,
+			    .in_len = in_len,
+			    .room = room,
+			    .room_count = room_count,
+			    .ends = ends,
+			    .end_count = end_count,
+			    .booked = kept,
+			    .window = out,
+			    .places = places,
+			    .text = text,
+			    .cap = cap,
+			    .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_backfill(const struct frond_abi *abi, const struct frond_backfill *question, uint32_t *allowed, char *text,
+		      uint32_t cap, uint32_t *len)
+{
+	return abi->backfill(question, allowed, text, cap, len);
+}
+
 int32_t shim_binding(const struct shim *shim, const struct frond_key *pod, struct frond_place *place, char *text,
 		     uint32_t cap, uint32_t *len)
 {

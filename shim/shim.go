@@ -517,6 +517,48 @@ func (e *Engine) Victims(request Request, members []Member, annotations map[stri
 	return goVictims(&out), pods, places, sentence, nil
 }
 
+// Window says where and when a gang that waits will find room, if the pods of ends leave as expected; nothing is kept. ends
+// ascend; held is the window that the gang has, parallel to members, or nil. places are parallel to members when placed.
+func (e *Engine) Window(request Request, members []Member, annotations map[string]string, room []Room, ends []End, held []Place) (window Window, places []Place, sentence string, err error) {
+	if err := checkMembers(members); err != nil {
+		return window, nil, "", err
+	}
+	if held != nil && len(held) != len(members) {
+		return window, nil, "", &Error{Code: CodeBad, Text: fmt.Sprintf("the window that the gang has must have a place for each of %d members, got %d", len(members), len(held))}
+	}
+	places = make([]Place, len(members))
+	var out C.struct_frond_window
+	err = e.locked(func(shim *C.struct_shim) error {
+		record, pairs, in, inLen, err := e.request(request, len(members), annotations)
+		if err != nil {
+			return err
+		}
+		sentence, err = e.library.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+			return C.shim_window(shim, &record, cMembers(members), first(pairs), in, inLen, cRoom(room), C.uint32_t(len(room)),
+				(*C.struct_frond_end)(unsafe.Pointer(unsafe.SliceData(ends))), C.uint32_t(len(ends)), cPlaces(held), &out, cPlaces(places), text, size, length)
+		})
+		return err
+	})
+	if err != nil {
+		return Window{}, nil, "", err
+	}
+	return *(*Window)(unsafe.Pointer(&out)), places, sentence, nil
+}
+
+// Backfill says whether a pod may use nodes that a window keeps, and why.
+func (l *Library) Backfill(question Backfill) (allowed bool, sentence string, err error) {
+	record := C.struct_frond_backfill{
+		start_ms: C.int64_t(question.StartMillis), ends_in_ms: C.int64_t(question.EndsInMillis),
+		window_priority: C.int32_t(question.WindowPriority), pod_priority: C.int32_t(question.PodPriority),
+		window_preempts: flag(question.WindowPreempts),
+	}
+	var answer C.uint32_t
+	sentence, err = l.text(sentenceBytes, func(text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_backfill(l.abi, &record, &answer, text, size, length)
+	})
+	return answer == 1, sentence, err
+}
+
 // Binding returns what the pod's Binding carries: its GPUs in ring order, for the caller to write their ids, and the other
 // annotations. A place without GPUs: none are held by device.
 func (e *Engine) Binding(pod Key) (place Place, annotations map[string]string, err error) {
@@ -881,6 +923,8 @@ func layout() map[string]uintptr {
 		move     C.struct_frond_move
 		moves    C.struct_frond_moves
 		victims  C.struct_frond_victims
+		end      C.struct_frond_end
+		window   C.struct_frond_window
 		stats    C.struct_frond_stats
 	)
 	return map[string]uintptr{
@@ -916,6 +960,10 @@ func layout() map[string]uintptr {
 		"Victims.Count": unsafe.Offsetof(victims.count), "Victims.Budgets": unsafe.Offsetof(victims.budgets),
 		"Victims.Priority": unsafe.Offsetof(victims.priority), "Victims.Gangs": unsafe.Offsetof(victims.gangs),
 		"Victims.GPUs": unsafe.Offsetof(victims.gpus), "Victims.Plan": unsafe.Offsetof(victims.plan),
+		"End": unsafe.Sizeof(end), "End.Pod": unsafe.Offsetof(end.pod), "End.EndsInMillis": unsafe.Offsetof(end.ends_in_ms),
+		"Window": unsafe.Sizeof(window), "Window.Outcome": unsafe.Offsetof(window.outcome), "Window.Kept": unsafe.Offsetof(window.kept),
+		"Window.Nodes": unsafe.Offsetof(window.nodes), "Window.Free": unsafe.Offsetof(window.free),
+		"Window.StartMillis": unsafe.Offsetof(window.start_ms), "Window.Plan": unsafe.Offsetof(window.plan),
 		"Stats": unsafe.Sizeof(stats), "Stats.Generation": unsafe.Offsetof(stats.generation),
 		"Stats.Nodes": unsafe.Offsetof(stats.nodes), "Stats.NodesWithoutLeaf": unsafe.Offsetof(stats.nodes_without_leaf),
 		"Stats.Leaves": unsafe.Offsetof(stats.leaves), "Stats.Spines": unsafe.Offsetof(stats.spines),
@@ -946,6 +994,8 @@ var (
 	_ [unsafe.Sizeof(Move{})]byte     = [C.sizeof_struct_frond_move]byte{}
 	_ [unsafe.Sizeof(Moves{})]byte    = [C.sizeof_struct_frond_moves]byte{}
 	_ [unsafe.Sizeof(Victims{})]byte  = [C.sizeof_struct_frond_victims]byte{}
+	_ [unsafe.Sizeof(End{})]byte      = [C.sizeof_struct_frond_end]byte{}
+	_ [unsafe.Sizeof(Window{})]byte   = [C.sizeof_struct_frond_window]byte{}
 	_ [unsafe.Sizeof(Stats{})]byte    = [C.sizeof_struct_frond_stats]byte{}
 )
 

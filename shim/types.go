@@ -369,6 +369,34 @@ type Victims struct {
 	Plan     Plan // where the gang goes then
 }
 
+// End is when a pod is expected to end. The layout is the ABI's.
+type End struct {
+	Pod          Key
+	EndsInMillis int64 // from now; 0 or more
+}
+
+// WindowNever is the start of a window that there is not, and the end of a pod of which nobody knows.
+const WindowNever = -1
+
+// Window is where a gang that waits will find room, and when. The layout is the ABI's.
+type Window struct {
+	Outcome     Outcome // Placed when StartMillis says when, Waits when the ends do not suffice
+	Kept        uint32  // 1: the window that the gang has
+	Nodes       uint32
+	Free        uint32 // of them, those that have the members' GPUs free now
+	StartMillis int64  // from now; 0: now; WindowNever unless placed
+	Plan        Plan   // at that time
+}
+
+// Backfill asks whether a pod may use nodes that a window keeps.
+type Backfill struct {
+	StartMillis    int64 // of the window, from now
+	EndsInMillis   int64 // of the pod, from its start; WindowNever: not known
+	WindowPriority int32 // of the gang that has the window
+	PodPriority    int32
+	WindowPreempts bool // false: its preemptionPolicy is Never
+}
+
 // Stats are the engine's counters. The layout is the ABI's.
 type Stats struct {
 	Generation       uint64

@@ -55,7 +55,7 @@ static void terms_pack(struct gang *gang, const struct terms *terms)
 	gang->prefer = (uint16_t)terms->gpu.prefer;
 	gang->bandwidth_gbps = terms->bandwidth_gbps & TERMS_GBPS_MASK;
 	gang->strategy = terms->strategy & 3u;
-	gang->mode = terms->mode & 3u;
+	gang->mode = (terms->mode == MODE_REQUIRED && terms->insists ? TERMS_INSISTS : terms->mode) & 3u;
 	gang->recovery = terms->recovery & 3u;
 	gang->policy = terms->gpu.policy & 3u;
 	gang->gpu_mode = terms->gpu.mode & 3u;
@@ -67,7 +67,8 @@ static void terms_pack(struct gang *gang, const struct terms *terms)
 struct terms gang_terms(const struct gang *gang)
 {
 	return (struct terms){.strategy = (uint8_t)gang->strategy,
-			      .mode = (uint8_t)gang->mode,
+			      .mode = gang->mode == TERMS_INSISTS ? (uint8_t)MODE_REQUIRED : (uint8_t)gang->mode,
+			      .insists = gang->mode == TERMS_INSISTS,
 			      .recovery = (uint8_t)gang->recovery,
 			      .latency_sensitive = gang->latency_sensitive,
 			      .bandwidth_gbps = (uint32_t)gang->bandwidth_gbps,

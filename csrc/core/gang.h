@@ -18,10 +18,12 @@ struct terms {
 	uint8_t strategy, mode; /* enum strategy, enum mode */
 	uint8_t recovery;       /* enum recovery */
 	bool latency_sensitive;
+	bool insists; /* with MODE_REQUIRED: the rule is never relaxed, not for a repair either (topology-wait: forever) */
 	uint32_t bandwidth_gbps;
 	uint64_t domain; /* what the preferred domain's name hashes to, for the caller to find it by; 0: none */
 	struct gpu_wish gpu;
 };
+#define TERMS_INSISTS     3u /* beside the values of enum mode */
 #define TERMS_DOMAIN_BITS 44u
 #define TERMS_GBPS_BITS   20u /* of both bandwidths */
 #define TERMS_GBPS_MASK   ((1u << TERMS_GBPS_BITS) - 1)
@@ -29,6 +31,7 @@ struct terms {
 #define DEADLINE_MASK     ((1ull << DEADLINE_BITS) - 1)
 #define MIN_MEMBER_BITS   15u
 #define MIN_MEMBER_MASK   ((1u << MIN_MEMBER_BITS) - 1)
+_Static_assert(MODE_IGNORE < TERMS_INSISTS, "a mode of its own");
 _Static_assert(FROND_DEADLINE_MAX <= DEADLINE_MASK && FROND_MEMBERS_MAX <= MIN_MEMBER_MASK, "promises");
 
 /* With struct terms in it, packed: there is a gang for each pod, at worst. */
@@ -43,7 +46,7 @@ __extension__ struct gang {
 	uint64_t missing : ID_BITS; /* reserved entries that have not reached Permit */
 	uint64_t bound : ID_BITS;
 	uint64_t bandwidth_gbps : TERMS_GBPS_BITS;
-	uint64_t mode : 2, recovery : 2;
+	uint64_t mode : 2, recovery : 2; /* mode TERMS_INSISTS: Required that insists */
 	uint64_t domain : TERMS_DOMAIN_BITS;
 	uint64_t min_gbps : TERMS_GBPS_BITS;
 	uint64_t deadline_ms : DEADLINE_BITS; /* 0: none */

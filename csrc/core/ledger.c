@@ -49,8 +49,7 @@ uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu)
 	return at;
 }
 
-/* What an entry holds, onto its node or off it, with the sums of leaf and spine. */
-static void count_on_node(struct ledger *ledger, const struct entry *entry, bool onto)
+void ledger_count(struct ledger *ledger, const struct entry *entry, bool onto)
 {
 	struct node *node = &ledger->nodes[entry_slot(entry)];
 	fabric_take_out(ledger->fabric, entry_slot(entry), node);
@@ -65,7 +64,7 @@ static void onto_node(struct ledger *ledger, uint32_t at, uint32_t before)
 {
 	struct entry *entry = &ledger->entries[at];
 	struct node *node = &ledger->nodes[entry_slot(entry)];
-	count_on_node(ledger, entry, true);
+	ledger_count(ledger, entry, true);
 	if (before == FROND_NONE) {
 		entry->node_next_up = (node->first + 1) & ID_MASK;
 		node->first = at;
@@ -81,7 +80,7 @@ static uint32_t off_node(struct ledger *ledger, uint32_t at)
 	const struct entry *entry = &ledger->entries[at];
 	struct node *node = &ledger->nodes[entry_slot(entry)];
 	assert((node->held & entry->mask) == entry->mask && node->by_count >= entry->by_count);
-	count_on_node(ledger, entry, false);
+	ledger_count(ledger, entry, false);
 	if (node->first == at) {
 		node->first = entry_node_next(entry);
 		return FROND_NONE;

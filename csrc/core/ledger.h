@@ -35,7 +35,8 @@ __extension__ struct entry {
 	uint64_t rank_up : ID_BITS;      /* none: in no plan of ours */
 	uint64_t node_next_up : ID_BITS; /* the node's entries; few enough to walk along */
 	uint64_t chain_up : ID_BITS;     /* next of the hash bucket, or of the free list */
-	uint64_t : 4;
+	uint64_t ends : 1;               /* window.c: when it ends is known; zero between calls */
+	uint64_t : 3;
 	uint64_t slot_up : SLOT_BITS;      /* node; none: a member without GPUs */
 	uint64_t by_count : BY_COUNT_BITS; /* GPUs held by count */
 	uint64_t mask : FROND_GPUS_MAX;    /* GPUs held by device */
@@ -113,6 +114,10 @@ uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu);
  * *out: its entry. FROND_LIMIT when the ledger is full. */
 int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold, uint32_t slot, uint32_t mask,
 		     uint32_t by_count, uint32_t rank, uint32_t label, uint32_t *out);
+
+/* Counts what an entry holds onto its node or off it, with the sums of leaf and spine; the entry itself stays. Who tries
+ * what would be if pods were gone counts them off, and back before returning. The entry has a node. */
+void ledger_count(struct ledger *ledger, const struct entry *entry, bool onto);
 
 /* What the entry held by count it holds by these devices from now on; nobody else has them. */
 void ledger_devices(struct ledger *ledger, uint32_t entry, uint32_t mask);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place_work.h"
 
-#include "core/span.h"
 
 #define ROWS             3u     /* by member, of place_span.c */
 #define POINTS_LEAST     5u     /* for place_table.c, in such rows: with few points it is computed more often */
@@ -275,7 +274,6 @@ static void hand_out_gpus(struct place_work *work, struct frond_place *places)
 static void count_use(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	struct frond_plan *plan = &work->answer->plan;
 	struct use use = use_none();
 	uint32_t count = 0;
 	bool ascending = true;
@@ -292,10 +290,7 @@ static void count_use(struct place_work *work)
 		sort_u64(work->member_list, count);
 	for (uint32_t i = 0; i < count; i++)
 		use_add(&use, fabric, (uint32_t)work->member_list[i], 0);
-	plan->spines = use.extent.spines - use.loose;
-	plan->leaves = use.extent.leaves - use.loose;
-	plan->runs = use.extent.runs - use.loose;
-	plan->nodes = use.extent.nodes;
+	plan_use(&work->answer->plan, &use);
 	work->answer->extent = use.extent;
 }
 
@@ -420,6 +415,36 @@ void place_gang(struct place_work *work, const struct ask *ask, struct answer *a
 		hand_out_gpus(work, places);
 	place_end(work);
 	place_rooms_clear(work);
+}
+
+/* The preferred domain as far as it lies in the span. False: it does not. */
+static bool prefer_inside(struct ask *ask, const struct span *span)
+{
+	uint32_t first = max_u32(ask->domain_first, span->first), end = min_u32(ask->domain_end, span->end);
+	bool apart =
+		ask->domain_nvlink != FROND_NONE && span->nvlink != FROND_NONE && ask->domain_nvlink != span->nvlink;
+	if (first >= end || apart)
+		return false;
+	ask->domain_first = first;
+	ask->domain_end = end;
+	ask->domain_nvlink = ask->domain_nvlink != FROND_NONE ? ask->domain_nvlink : span->nvlink;
+	return true;
+}
+
+bool place_inside(struct place_work *work, const struct ask *ask, const struct span *span, struct answer *answer,
+		  struct frond_place *places)
+{
+	struct ask inside = *ask;
+	if (prefer_inside(&inside, span)) {
+		place_gang(work, &inside, answer, places);
+		if (answer->plan.outcome == FROND_PLACED && answer->in_domain)
+			return true;
+	}
+	inside.domain_first = span->first;
+	inside.domain_end = span->end;
+	inside.domain_nvlink = span->nvlink;
+	place_gang(work, &inside, answer, places);
+	return answer->plan.outcome == FROND_PLACED && answer->in_domain;
 }
 
 bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer)

@@ -14,6 +14,7 @@
 #include "core/budget.h"
 #include "core/gpuset.h"
 #include "core/ledger.h"
+#include "core/span.h"
 
 struct place_work; /* scratch; sized by limits, laid out once */
 
@@ -31,6 +32,10 @@ struct budget *place_budget(struct place_work *work);
 
 /* Fills answer always, and places[count] when the outcome is FROND_PLACED. */
 void place_gang(struct place_work *work, const struct ask *ask, struct answer *answer, struct frond_place *places);
+
+/* The same inside a span, in the part of the preferred domain that lies there if that is possible. False: not inside it. */
+bool place_inside(struct place_work *work, const struct ask *ask, const struct span *span, struct answer *answer,
+		  struct frond_place *places);
 
 /* Of two placements of one gang, which one is better by steps 2 to 6 of spec 3.4? Below zero: a. */
 int answer_compare(const struct ask *ask, const struct answer *a, const struct answer *b);

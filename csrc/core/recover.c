@@ -3,7 +3,8 @@
  * recover.c - phases of a repair:
  *
  *   1  who is lost; a what-if without them
- *   2  Replace: the planner places them beside the others, which stay
+ *   2  Replace: the planner places them beside the others, which stay; where the rule cannot hold so, at the nearest place,
+ *      relaxed, unless the gang insists on its rule
  *   3  MoveGang: every target that the rule allows (recover_target.c) has so many moves, and the least of them is the lower
  *      bound. Targets go to the planner, cheapest first, until one works; of those that need as many moves the best by spec
  *      3.4 wins, then the first
@@ -506,10 +507,16 @@ static bool move_gang(struct view *view, struct frond_moves *out)
 	return best.found;
 }
 
-static bool replace(struct view *view, struct frond_moves *out)
+/* A running gang is worth more than its rule: the nearest place is what a relaxed plan takes, those that stay counting. */
+static bool replace(struct view *view, bool insists, struct frond_moves *out)
 {
-	place_gang(view->core->work, &view->ask, &view->answer, view->work->places);
 	out->lower_bound = view->lost;
+	place_gang(view->core->work, &view->ask, &view->answer, view->work->places);
+	bool relaxes = view->ask.mode == MODE_REQUIRED && !view->ask.latency_sensitive && !insists;
+	if (view->answer.plan.outcome == FROND_WAITS && relaxes) {
+		view->ask.mode = MODE_PREFERRED;
+		place_gang(view->core->work, &view->ask, &view->answer, view->work->places);
+	}
 	return view->answer.plan.outcome == FROND_PLACED;
 }
 
@@ -523,36 +530,72 @@ static bool move_gang_by_half(struct view *view, struct frond_moves *out)
 	return placed;
 }
 
-int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
-		struct frond_moves *out, struct frond_move *moves, uint32_t cap)
+static int32_t repair(struct view *view, const struct terms *terms, const struct ask *defaults, struct frond_moves *out,
+		      struct frond_move *moves, uint32_t cap)
 {
-	struct terms terms = gang_terms(&core->gangs.gangs[gang]); /* a what-if may end the gang */
-	struct view view = {
-		.work = work, .core = core, .fabric = &core->fabric, .gang = gang, .budget = place_budget(core->work)};
+	struct recover_work *work = view->work;
+	struct core *core = view->core;
 	*out = (struct frond_moves){.outcome = FROND_PLACED};
-	budget_begin(view.budget, core->fabric.node_count);
-	int32_t code = roster_fill(&work->roster, core, gang);
+	int32_t code = roster_fill(&work->roster, core, view->gang);
 	if (code != FROND_OK)
 		return code;
-	find_lost(&view);
-	if (view.lost == 0)
+	find_lost(view);
+	if (view->lost == 0)
 		return FROND_OK;
-	if (terms.recovery == RECOVERY_WAIT) {
+	if (terms->recovery == RECOVERY_WAIT) {
 		out->outcome = FROND_WAITS;
 		return FROND_OK;
 	}
 	/* Nobody leaves twice: once the whole gang has room in the log, so has every try. */
-	if (!undo_room_bytes(&core->undo, 2ull * UNDO_OPERATION + (uint64_t)UNDO_LEAVING * view.total))
+	if (!undo_room_bytes(&core->undo, 2ull * UNDO_OPERATION + (uint64_t)UNDO_LEAVING * view->total))
 		return FROND_LIMIT;
 	undo_begin(&core->undo);
-	roster_ask(&work->roster, &terms, defaults, defaults->room, defaults->room_count, &view.ask);
-	let_go(&view, LOST);
-	bool placed = (terms.recovery == RECOVERY_MOVE_GANG && move_gang_by_half(&view, out)) || replace(&view, out);
+	roster_ask(&work->roster, terms, defaults, defaults->room, defaults->room_count, &view->ask);
+	let_go(view, LOST);
+	bool placed = (terms->recovery == RECOVERY_MOVE_GANG && move_gang_by_half(view, out)) ||
+		      replace(view, terms->insists, out);
 	undo_back(&core->undo);
-	bool cut = view.cut || view.budget->spent;
-	out->flags = view.answer.plan.flags | (cut ? FROND_PLAN_BOUNDED : 0u);
-	out->outcome = placed || !cut ? view.answer.plan.outcome : (uint32_t)FROND_UNDECIDED;
+	bool cut = view->cut || view->budget->spent;
+	out->flags = view->answer.plan.flags | (cut ? FROND_PLAN_BOUNDED : 0u);
+	out->outcome = placed || !cut ? view->answer.plan.outcome : (uint32_t)FROND_UNDECIDED;
 	if (!placed)
 		out->lower_bound = 0;
-	return placed ? tell_moves(&view, out, moves, cap) : FROND_OK;
+	return placed ? tell_moves(view, out, moves, cap) : FROND_OK;
+}
+
+static struct view view_of(struct recover_work *work, struct core *core, uint32_t gang)
+{
+	return (struct view){
+		.work = work, .core = core, .fabric = &core->fabric, .gang = gang, .budget = place_budget(core->work)};
+}
+
+int32_t recover(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
+		struct frond_moves *out, struct frond_move *moves, uint32_t cap)
+{
+	struct terms terms = gang_terms(&core->gangs.gangs[gang]); /* a what-if may end the gang */
+	struct view view = view_of(work, core, gang);
+	budget_begin(view.budget, core->fabric.node_count);
+	return repair(&view, &terms, defaults, out, moves, cap);
+}
+
+void recover_otherwise(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
+		       struct recover_choices *out)
+{
+	struct terms terms = gang_terms(&core->gangs.gangs[gang]);
+	struct view view = view_of(work, core, gang);
+	*out = (struct recover_choices){.first = FROND_NONE};
+	terms.recovery = RECOVERY_MOVE_GANG;
+	terms.insists = true;
+	repair(&view, &terms, defaults, &out->move_gang, NULL, 0);
+	view = view_of(work, core, gang);
+	terms.recovery = RECOVERY_REPLACE;
+	terms.insists = false;
+	repair(&view, &terms, defaults, &out->preferred, out->moves, RECOVER_SHOWN);
+	for (uint32_t i = 0; i < work->roster.count; i++) {
+		uint32_t leaf = work->state[i] == STAYS ? leaf_of_member(&view, i) : FROND_NONE;
+		if (leaf == FROND_NONE)
+			continue;
+		out->first = min_u32(out->first, leaf);
+		out->last = max_u32(out->last, leaf);
+	}
 }

@@ -41,6 +41,19 @@ struct recover_work {
 
 void recover_layout(struct recover_work *work, struct arena *arena, uint32_t nodes, uint32_t pods);
 
+#define RECOVER_SHOWN 3u /* moves that a sentence has room for */
+
+struct recover_choices {              /* of a gang that insists on a rule which cannot hold */
+	uint32_t first, last;         /* leaves of those that stay; FROND_NONE: none */
+	struct frond_moves preferred; /* if the rule were relaxed; the first of its moves */
+	struct frond_move moves[RECOVER_SHOWN];
+	struct frond_moves move_gang; /* if healthy members moved, too */
+};
+
+/* What other policies would do about a gang that recover() has left unrepaired, from what is left of that call's budget. */
+void recover_otherwise(struct recover_work *work, struct core *core, uint32_t gang, const struct ask *defaults,
+		       struct recover_choices *out);
+
 /* The moves that repair a gang, by rank. Outcome: placed (no moves when nothing is lost), or waits.
  * FROND_UNDECIDED when the budget ended before a repair was found. With FROND_PLAN_BOUNDED there may be a better one; the
  * lower bound is true all the same. FROND_SMALL: more than cap; out->count says how many. FROND_LIMIT: more members than a

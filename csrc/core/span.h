@@ -127,6 +127,15 @@ static inline void use_add(struct use *use, const struct fabric *fabric, uint32_
 	use->last_spine = spine;
 }
 
+/* What the members use, as a plan tells it: nodes without a leaf are in no leaf and no spine there. */
+static inline void plan_use(struct frond_plan *plan, const struct use *use)
+{
+	plan->spines = use->extent.spines - use->loose;
+	plan->leaves = use->extent.leaves - use->loose;
+	plan->runs = use->extent.runs - use->loose;
+	plan->nodes = use->extent.nodes;
+}
+
 /* No link is too slow for it, and the rule is met. */
 bool use_meets(const struct use *use, const struct rule *rule);
 /* By members on these positions, which are sorted. */

@@ -69,15 +69,8 @@ void hunt_found(struct hunt *hunt)
 /* A pod's GPUs become free, or are held again. */
 static void set_held(struct hunt *hunt, const struct entry *entry, bool held)
 {
-	uint32_t slot = entry_slot(entry);
-	if (slot == FROND_NONE)
-		return;
-	struct node *node = &hunt->core->nodes[slot];
-	fabric_take_out(&hunt->core->fabric, slot, node);
-	node->held = (uint16_t)(held ? node->held | entry->mask : node->held & ~entry->mask);
-	node->by_count = (uint32_t)(held ? node->by_count + entry->by_count : node->by_count - entry->by_count);
-	node_settle(node);
-	fabric_put_in(&hunt->core->fabric, slot, node);
+	if (entry_slot(entry) != FROND_NONE)
+		ledger_count(&hunt->core->ledger, entry, held);
 }
 
 static void set_gang_held(struct hunt *hunt, uint32_t gang, uint32_t ranks, bool held)
@@ -89,21 +82,6 @@ static void set_gang_held(struct hunt *hunt, uint32_t gang, uint32_t ranks, bool
 			set_held(hunt, &entries[at], held);
 }
 
-/* Where the part of a preferred domain that lies in the span comes first. */
-static bool prefer(const struct hunt *hunt, struct ask *ask)
-{
-	const struct span *span = &hunt->span;
-	uint32_t first = max_u32(ask->domain_first, span->first), end = min_u32(ask->domain_end, span->end);
-	bool apart =
-		ask->domain_nvlink != FROND_NONE && span->nvlink != FROND_NONE && ask->domain_nvlink != span->nvlink;
-	if (first >= end || apart)
-		return false;
-	ask->domain_first = first;
-	ask->domain_end = end;
-	ask->domain_nvlink = ask->domain_nvlink != FROND_NONE ? ask->domain_nvlink : span->nvlink;
-	return true;
-}
-
 static bool fits(struct hunt *hunt, const struct ask *ask)
 {
 	place_gang(hunt->core->work, ask, &hunt->answer, hunt->places);
@@ -113,15 +91,9 @@ static bool fits(struct hunt *hunt, const struct ask *ask)
 /* The plan inside the span in hand. */
 static bool fits_inside(struct hunt *hunt)
 {
-	struct ask ask = hunt->ask;
 	if (hunt->rule.name == FROND_RULE_NONE)
-		return fits(hunt, &ask);
-	if (prefer(hunt, &ask) && fits(hunt, &ask) && hunt->answer.in_domain)
-		return true;
-	ask.domain_first = hunt->span.first;
-	ask.domain_end = hunt->span.end;
-	ask.domain_nvlink = hunt->span.nvlink;
-	return fits(hunt, &ask) && hunt->answer.in_domain;
+		return fits(hunt, &hunt->ask);
+	return place_inside(hunt->core->work, &hunt->ask, &hunt->span, &hunt->answer, hunt->places);
 }
 
 /* On one node: can the members choose their GPUs one after the other? */

@@ -237,6 +237,8 @@ __attribute__((visibility("default"))) const struct frond_abi *frond_abi_get(voi
 					       .recover = abi_recover,
 					       .defrag = abi_defrag,
 					       .victims = abi_victims,
+					       .window = abi_window,
+					       .backfill = abi_backfill,
 					       .what_if = abi_what_if,
 					       .undo = abi_undo,
 					       .binding = abi_binding,

@@ -63,6 +63,12 @@ int32_t abi_victims(frond_engine *engine, const struct frond_request *request, c
 		    const struct frond_room *room, uint32_t room_count, struct frond_victims *out,
 		    struct frond_place *places, struct frond_key *pods, uint32_t cap, char *text, uint32_t text_cap,
 		    uint32_t *len);
+int32_t abi_window(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
+		   const struct frond_pair *annotations, const char *in, uint32_t in_len, const struct frond_room *room,
+		   uint32_t room_count, const struct frond_end *ends, uint32_t end_count,
+		   const struct frond_place *kept, struct frond_window *out, struct frond_place *places, char *text,
+		   uint32_t cap, uint32_t *len);
+int32_t abi_backfill(const struct frond_backfill *question, uint32_t *allowed, char *text, uint32_t cap, uint32_t *len);
 int32_t abi_pod_get(frond_engine *engine, const struct frond_key *pod, struct frond_held *out);
 int32_t abi_binding(frond_engine *engine, const struct frond_key *pod, struct frond_place *place, char *text,
 		    uint32_t cap, uint32_t *len);

@@ -37,6 +37,50 @@ static int32_t tell_moves(const struct frond_moves *moves, const char *verb, con
 	return out_finish(writer, len);
 }
 
+static void say_choice(const char *policy, const struct frond_moves *moves, struct out *writer)
+{
+	if (moves->outcome == FROND_PLACED)
+		out_printf(writer, "; %s: %" PRIu32 " move%s", policy, moves->count, moves->count == 1 ? "" : "s");
+	else
+		out_printf(writer, "; %s: %s", policy,
+			   moves->outcome == FROND_UNDECIDED ? "not known within the bound on a call's work"
+							     : "no moves help");
+}
+
+/* A gang that stays as it is: why, and what each policy would do (spec 6). */
+static int32_t tell_unrepaired(frond_engine *engine, uint32_t id, const struct ask *defaults, struct out *writer,
+			       uint32_t *len)
+{
+	struct recover_choices choices;
+	struct terms terms = gang_terms(&engine->core.gangs.gangs[id]);
+	if (terms.recovery == RECOVERY_WAIT) {
+		out_printf(writer, "members are lost, and its recovery policy is Wait");
+		return out_finish(writer, len);
+	}
+	recover_otherwise(&engine->recover, &engine->core, id, defaults, &choices);
+	out_printf(writer, "no spare");
+	if (choices.first != FROND_NONE) {
+		struct name_text first = engine_name(engine, engine->tree.leaf_name[choices.first]);
+		struct name_text last = engine_name(engine, engine->tree.leaf_name[choices.last]);
+		out_printf(writer, " in %.*s", first.len, first.text);
+		if (choices.first != choices.last)
+			out_printf(writer, "..%.*s", last.len, last.text);
+	}
+	if (choices.preferred.outcome != FROND_PLACED)
+		say_choice("Preferred", &choices.preferred, writer);
+	for (uint32_t i = 0; choices.preferred.outcome == FROND_PLACED && i < choices.preferred.count; i++) {
+		if (i == RECOVER_SHOWN) {
+			out_printf(writer, " and %" PRIu32 " more", choices.preferred.count - i);
+			break;
+		}
+		struct name_text node = engine_node_name(engine, choices.moves[i].to);
+		out_printf(writer, "%srank %" PRIu32 " → %.*s", i == 0 ? "; Preferred: " : ", ", choices.moves[i].rank,
+			   node.len, node.text);
+	}
+	say_choice("MoveGang", &choices.move_gang, writer);
+	return out_finish(writer, len);
+}
+
 /* More members than a plan may have, or than the what-ifs in hand leave room for. */
 static int32_t tell_limit(uint32_t members, struct out *writer, uint32_t *len)
 {
@@ -70,6 +114,8 @@ int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const st
 	code = recover(&engine->recover, &engine->core, id, &defaults, out, moves, cap);
 	if (code == FROND_LIMIT)
 		return tell_limit((uint32_t)engine->core.gangs.gangs[id].members, &writer, len);
+	if (code == FROND_OK && out->outcome == FROND_WAITS)
+		return tell_unrepaired(engine, id, &defaults, &writer, len);
 	return code != FROND_OK ? code : tell_moves(out, "repair", "the gang", "repair", &writer, len);
 }
 

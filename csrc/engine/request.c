@@ -241,6 +241,7 @@ int32_t terms_read(const struct frond_engine *engine, const struct frond_request
 			      .mode = (uint8_t)wish->mode,
 			      .recovery = (uint8_t)wish->recovery,
 			      .latency_sensitive = wish->latency_sensitive,
+			      .insists = wish->wait_ms == WAIT_FOREVER,
 			      .bandwidth_gbps = wish->bandwidth_gbps,
 			      .domain = tree_hash(wish->preferred_domain),
 			      .gpu = ask.gpu};

@@ -301,6 +301,30 @@ struct frond_victims {    /* what has to go; compared in this order, lower first
 	struct frond_plan plan; /* where the gang goes then */
 };
 
+struct frond_end { /* when a pod is expected to end */
+	struct frond_key pod;
+	int64_t ends_in_ms; /* from now; 0 to FROND_DEADLINE_MAX */
+};
+
+#define FROND_WINDOW_NEVER (-1ll) /* as far as ends are known */
+
+struct frond_window {     /* where a gang that waits will find room, and when */
+	uint32_t outcome; /* enum frond_outcome: placed when start_ms says when, waits when the ends do not suffice */
+	uint32_t kept;    /* 1: it is the window that the gang has */
+	uint32_t nodes, free;   /* of the window; of them, those that have the members' GPUs free now */
+	int64_t start_ms;       /* from now; 0: now; FROND_WINDOW_NEVER unless placed */
+	struct frond_plan plan; /* at that time */
+};
+
+struct frond_backfill {          /* may a pod use nodes that a window keeps? */
+	int64_t start_ms;        /* of the window, from now */
+	int64_t ends_in_ms;      /* of the pod, from its start; FROND_WINDOW_NEVER: not known */
+	int32_t window_priority; /* of the gang that has the window */
+	int32_t pod_priority;
+	uint32_t window_preempts; /* 0: preemptionPolicy Never */
+	uint32_t reserved;
+};
+
 struct frond_stats {
 	uint64_t generation; /* grows with every change that plan() can see */
 	uint32_t nodes, nodes_without_leaf, leaves, spines;
@@ -425,6 +449,20 @@ struct frond_abi {
 			   uint32_t in_len, const struct frond_room *room, uint32_t room_count,
 			   struct frond_victims *out, struct frond_place *places, struct frond_key *pods, uint32_t cap,
 			   char *text, uint32_t text_cap, uint32_t *len);
+
+	/* A gang that waits: where and when all of it will find room, if the pods of ends (ascending by ends_in_ms, each pod
+	 * once; pods that hold nothing do not matter) leave as expected. Pods of unknown end stay, but those of gangs of lower
+	 * priority count as gone. kept: the window that the gang has, parallel to members, as places was; it stays unless
+	 * another starts earlier; NULL: none. text: one sentence. */
+	int32_t (*window)(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
+			  const struct frond_pair *annotations, const char *in, uint32_t in_len,
+			  const struct frond_room *room, uint32_t room_count, const struct frond_end *ends,
+			  uint32_t end_count, const struct frond_place *kept, struct frond_window *out,
+			  struct frond_place *places, char *text, uint32_t cap, uint32_t *len);
+	/* Spec 7: a pod uses kept nodes only if it ends before the window starts, or if the gang could evict it. *allowed: 0
+	 * or 1; text: why. */
+	int32_t (*backfill)(const struct frond_backfill *question, uint32_t *allowed, char *text, uint32_t cap,
+			    uint32_t *len);
 
 	/* What the pod's Binding carries (spec 3.6): its GPUs in ring order, for the host to write their ids (slot FROND_NONE,
 	 * no GPUs: none are held by device), and "KEY=VALUE\n" for each annotation that the engine has the words for. */

@@ -32,7 +32,7 @@ struct frond_key gang_key(uint32_t index)
 	return (struct frond_key){.hi = 2, .lo = (uint64_t)index + 1};
 }
 
-static struct frond_key member_key(uint32_t index, uint32_t rank)
+struct frond_key member_key(uint32_t index, uint32_t rank)
 {
 	return (struct frond_key){.hi = (uint64_t)index + 3, .lo = (uint64_t)rank + 1};
 }

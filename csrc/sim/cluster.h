@@ -71,6 +71,7 @@ int32_t sim_move(struct sim *sim, uint32_t index, const struct frond_move *move)
 int32_t sim_ask(struct sim *sim, uint32_t index, const struct question *question, uint32_t members);
 
 struct frond_key gang_key(uint32_t index);
+struct frond_key member_key(uint32_t index, uint32_t rank);
 /* The entry of the jobs file that a member belongs to. */
 uint32_t member_job(struct frond_key pod);
 uint32_t member_rank(struct frond_key pod);

@@ -9,6 +9,7 @@
 #include "sim/plan.h"
 #include "sim/preempt.h"
 #include "sim/replay.h"
+#include "sim/reserve.h"
 #include "sim/source.h"
 
 #include <stdlib.h>
@@ -40,6 +41,7 @@ int main(int argc, char *argv[])
 	case VERB_RECOVER:
 	case VERB_DEFRAG:
 	case VERB_PREEMPT:
+	case VERB_RESERVE:
 		return jobs_verb(&options);
 	case VERB_REPLAY:
 		return replay_verb(&options);
@@ -55,7 +57,7 @@ int main(int argc, char *argv[])
 	return fflush(stdout) == 0 ? EXIT_ANSWERED : bad_program("cannot write to stdout");
 }
 
-/* The job that defrag or preempt makes room for: the first entry that is called so. */
+/* The job that defrag, preempt or reserve is about: the first entry that is called so. */
 static int32_t job_find(const struct jobs *jobs, const char *name, uint32_t *out, struct complaint *complaint)
 {
 	for (*out = 0; *out < jobs->count; ++*out)
@@ -168,7 +170,8 @@ static int answer_print(const struct options *options, const struct planning *pl
 	int32_t code = options->verb == VERB_PLAN      ? plan_run(planning, &report, &complaint)
 		       : options->verb == VERB_RECOVER ? recover_run(planning, failures, &report, &complaint)
 		       : options->verb == VERB_DEFRAG  ? defrag_run(planning, job, &report, &complaint)
-						       : preempt_run(planning, job, &report, &complaint);
+		       : options->verb == VERB_PREEMPT ? preempt_run(planning, job, &report, &complaint)
+						       : reserve_run(planning, job, &report, &complaint);
 	bool whole = ferror(stream) == 0;
 	whole = fclose(stream) == 0 && whole;
 	int status = EXIT_ANSWERED;

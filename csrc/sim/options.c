@@ -12,6 +12,7 @@ const char options_help[] =
 	"       frond-sim recover CLUSTER --jobs FILE --fail node-3,node-9/gpu-2 [-o json|text]\n"
 	"       frond-sim defrag  CLUSTER --jobs FILE --for JOB [-o json|text]\n"
 	"       frond-sim preempt CLUSTER --jobs FILE --for JOB [-o json|text]\n"
+	"       frond-sim reserve CLUSTER --jobs FILE --for JOB [-o json|text]\n"
 	"       frond-sim replay  RECORDING\n"
 	"       frond-sim bench   [--nodes N] [--case NAME] [--repeat N]\n"
 	"\n"
@@ -22,7 +23,8 @@ const char options_help[] =
 	"  --jobs FILE     jobs in the order in which they come, YAML or JSON; - is stdin\n"
 	"  --fail LIST     nodes and GPUs that fail once the jobs run: the fewest moves that repair them\n"
 	"  --for JOB       all jobs but this one run: the fewest moves after which it fits (defrag), or the\n"
-	"                  cheapest pods of lower priority that have to go (preempt)\n"
+	"                  cheapest pods of lower priority that have to go (preempt), or where and when it will\n"
+	"                  find room by the ends of the others (reserve)\n"
 	"  -o FORMAT       json (default) or text\n"
 	"  --nodes N       nodes of the generated cluster (default 100000); --repeat N runs of each case (default "
 	"101)\n"
@@ -55,13 +57,14 @@ int32_t options_read(int argc, char *const argv[], struct options *out, struct c
 		const char *name;
 		enum sim_verb verb;
 		int32_t (*read)(int argc, char *const argv[], struct options *out, struct complaint *complaint);
-	} verbs[] = {{"plan", VERB_PLAN, jobs_verb_read},     {"recover", VERB_RECOVER, jobs_verb_read},
-		     {"defrag", VERB_DEFRAG, jobs_verb_read}, {"preempt", VERB_PREEMPT, jobs_verb_read},
-		     {"replay", VERB_REPLAY, replay_read},    {"bench", VERB_BENCH, bench_read}};
+	} verbs[] = {{"plan", VERB_PLAN, jobs_verb_read},       {"recover", VERB_RECOVER, jobs_verb_read},
+		     {"defrag", VERB_DEFRAG, jobs_verb_read},   {"preempt", VERB_PREEMPT, jobs_verb_read},
+		     {"reserve", VERB_RESERVE, jobs_verb_read}, {"replay", VERB_REPLAY, replay_read},
+		     {"bench", VERB_BENCH, bench_read}};
 	memset(out, 0, sizeof(*out));
 	if (argc < 2)
 		return complain(complaint, 0,
-				"a verb is missing; use plan, recover, defrag, preempt, replay or bench" HINT);
+				"a verb is missing; use plan, recover, defrag, preempt, reserve, replay or bench" HINT);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		out->verb = VERB_HELP;
 		return FROND_OK;
@@ -75,7 +78,8 @@ int32_t options_read(int argc, char *const argv[], struct options *out, struct c
 			out->verb = verbs[i].verb;
 			return verbs[i].read(argc, argv, out, complaint);
 		}
-	return complain(complaint, 0, "\"%s\" is not a verb; use plan, recover, defrag, preempt, replay or bench" HINT,
+	return complain(complaint, 0,
+			"\"%s\" is not a verb; use plan, recover, defrag, preempt, reserve, replay or bench" HINT,
 			quoted(argv[1]).text);
 }
 
@@ -103,7 +107,7 @@ static int32_t flags_read(int argc, char *const argv[], const char *verb, const 
 	return FROND_OK;
 }
 
-/* plan, recover, defrag and preempt: a cluster and jobs, and what each verb wants besides. */
+/* plan, recover, defrag, preempt and reserve: a cluster and jobs, and what each verb wants besides. */
 static int32_t jobs_verb_read(int argc, char *const argv[], struct options *out, struct complaint *complaint)
 {
 	const char *format = NULL, *verb = argv[1];
@@ -113,7 +117,7 @@ static int32_t jobs_verb_read(int argc, char *const argv[], struct options *out,
 			       {"-o", &format},
 			       {"--fail", &out->fail}};
 	uint32_t count = 4 + (out->verb != VERB_PLAN);
-	if (out->verb == VERB_DEFRAG || out->verb == VERB_PREEMPT)
+	if (out->verb == VERB_DEFRAG || out->verb == VERB_PREEMPT || out->verb == VERB_RESERVE)
 		flags[4] = (struct flag){"--for", &out->for_job};
 	int32_t code = flags_read(argc, argv, verb, flags, count, out, complaint);
 	if (code != FROND_OK || out->verb == VERB_HELP)

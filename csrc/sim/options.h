@@ -7,7 +7,17 @@
 
 #include "text/words.h"
 
-enum sim_verb { VERB_HELP, VERB_VERSION, VERB_PLAN, VERB_RECOVER, VERB_DEFRAG, VERB_PREEMPT, VERB_REPLAY, VERB_BENCH };
+enum sim_verb {
+	VERB_HELP,
+	VERB_VERSION,
+	VERB_PLAN,
+	VERB_RECOVER,
+	VERB_DEFRAG,
+	VERB_PREEMPT,
+	VERB_RESERVE,
+	VERB_REPLAY,
+	VERB_BENCH
+};
 enum sim_format { FORMAT_JSON, FORMAT_TEXT };
 
 struct options { /* strings are those of argv */
@@ -17,7 +27,7 @@ struct options { /* strings are those of argv */
 	const char *cluster; /* the one-line form; NULL: not given. One of the two is. */
 	const char *jobs;
 	const char *fail;       /* recover: what fails */
-	const char *for_job;    /* defrag, preempt: the job that wants room */
+	const char *for_job;    /* defrag, preempt, reserve: the job that wants room */
 	const char *recording;  /* replay: a file, "-": stdin */
 	const char *bench_case; /* bench: NULL: all of them */
 	uint32_t nodes, repeat; /* bench */

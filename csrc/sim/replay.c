@@ -46,6 +46,8 @@ struct question {
 	struct frond_thrift thrift;
 	struct frond_kind *kinds;
 	struct frond_left *left;
+	struct frond_end *ends;
+	bool kept;
 
 	uint32_t number, len;
 	struct frond_plan plan;
@@ -57,6 +59,7 @@ struct question {
 	struct frond_moves moves;
 	struct frond_move *move_list;
 	struct frond_victims victims;
+	struct frond_window window;
 	struct frond_key *keys;
 	struct frond_stats stats;
 	char *text;
@@ -553,6 +556,14 @@ static bool first_line_read(struct replay *replay, struct question *question, bo
 	if (in & IN_THRIFT)
 		good = good && by_slot_read(replay, "thrift", has_thrift) &&
 		       (!*has_thrift || fields_read(replay, RECORD_THRIFT, &question->thrift));
+	if (in & IN_ENDS)
+		good = good && name_read(reader, "ends") && u32_read(reader, "ends", LIST_MAX, &call->end_count);
+	if (in & IN_KEPT) {
+		good = good && name_read(reader, "kept");
+		question->kept = good && !literal(reader, "none");
+		good = good && (!question->kept || literal(reader, "places") ||
+				refuse(reader, "kept", "must be none or places"));
+	}
 	if (in & IN_LIST_CAP)
 		good = good && name_read(reader, "list_cap") && u32_read(reader, "list_cap", LIST_MAX, &call->list_cap);
 	if (in & IN_CAP)
@@ -612,7 +623,7 @@ static bool arrays_read(struct replay *replay, struct question *question, bool h
 		good = good && records_read(replay, "member", RECORD_MEMBER, question->members,
 					    sizeof(*question->members), members);
 	}
-	if (in & IN_PLACES) {
+	if (in & IN_PLACES || question->kept) {
 		call->booked = question->booked = array(reader, members, sizeof(*question->booked));
 		good = good && records_read(replay, "place", RECORD_PLACE, question->booked, sizeof(*question->booked),
 					    members);
@@ -623,6 +634,11 @@ static bool arrays_read(struct replay *replay, struct question *question, bool h
 		call->room = question->room = array(reader, call->room_count, sizeof(*question->room));
 		good = good && records_read(replay, "room", RECORD_ROOM, question->room, sizeof(*question->room),
 					    call->room_count);
+	}
+	if (in & IN_ENDS) {
+		call->ends = question->ends = array(reader, call->end_count, sizeof(*question->ends));
+		good = good && records_read(replay, "end", RECORD_END, question->ends, sizeof(*question->ends),
+					    call->end_count);
 	}
 	if (has_thrift)
 		good = good && thrift_lines_read(replay, question);
@@ -687,6 +703,7 @@ static enum got question_read(struct replay *replay, struct question *question)
 	call->moves = &question->moves;
 	call->move_list = question->move_list;
 	call->victims = &question->victims;
+	call->window = &question->window;
 	call->keys = question->keys;
 	call->stats = &question->stats;
 	call->text = question->text;
@@ -702,6 +719,7 @@ static void question_free(struct question *question)
 	free(question->room);
 	free(question->kinds);
 	free(question->left);
+	free(question->ends);
 	free(question->places);
 	free(question->position);
 	free(question->move_list);

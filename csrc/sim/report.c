@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/report.h"
 
+#include "text/duration.h"
 #include "text/json.h"
 
 #include <inttypes.h>
@@ -13,6 +14,7 @@ static uint32_t spread_sort(const struct report *report, const struct answer_pla
 static void string_json(FILE *stream, const char *text);
 static const char *rule_name(uint32_t rule);
 static const char *spine_of(const struct report *report, uint32_t leaf);
+static int number_compare(const void *a, const void *b);
 
 void report_begin(struct report *report)
 {
@@ -100,6 +102,60 @@ void report_stays(struct report *report, const char *name, const char *reason)
 	fputs("{\"placed\": false, \"reason\": ", report->stream);
 	string_json(report->stream, reason);
 	fputs("}\n", report->stream);
+}
+
+/* In scratch: node after node in fabric order, each once. Returns how many. */
+static uint32_t window_nodes(const struct answer_window *answer)
+{
+	uint32_t placed = 0, nodes = 0;
+	for (uint32_t i = 0; i < answer->members; i++)
+		if (answer->places[i].slot != FROND_NONE)
+			answer->scratch[placed++] = answer->places[i].slot;
+	qsort(answer->scratch, placed, sizeof(*answer->scratch), number_compare);
+	for (uint32_t i = 0; i < placed; i++)
+		if (i == 0 || answer->scratch[i] != answer->scratch[i - 1])
+			answer->scratch[nodes++] = answer->scratch[i];
+	return nodes;
+}
+
+static void window_json(const struct report *report, const struct answer_window *answer, uint32_t nodes)
+{
+	FILE *stream = report->stream;
+	const struct fabric_node *node = report->fabric->nodes;
+	fputs("{\"start\": ", stream);
+	string_json(stream, duration_text(answer->window->start_ms).text);
+	fputs(", \"nodes\": [", stream);
+	for (uint32_t i = 0; i < nodes; i++) {
+		fputs(i == 0 ? "" : ", ", stream);
+		string_json(stream, node[answer->scratch[i]].name);
+	}
+	fprintf(stream, "], \"free\": %" PRIu32 ", \"leaves\": [", answer->window->free);
+	for (uint32_t i = 0, last = FROND_NONE; i < nodes; i++) {
+		uint32_t leaf = node[answer->scratch[i]].leaf;
+		if (leaf == last)
+			continue;
+		fputs(last == FROND_NONE ? "" : ", ", stream);
+		string_json(stream, report->fabric->leaves[leaf].name);
+		last = leaf;
+	}
+	fputs("]}\n", stream);
+}
+
+void report_window(struct report *report, const struct answer_window *answer)
+{
+	uint32_t nodes = window_nodes(answer);
+	report->answers++;
+	if (report->format == FORMAT_JSON) {
+		window_json(report, answer, nodes);
+		return;
+	}
+	fprintf(report->stream, "%s: start %s: %s\n", answer->name, duration_text(answer->window->start_ms).text,
+		answer->reason);
+	for (uint32_t i = 0; i < nodes; i++) {
+		const struct fabric_node *node = &report->fabric->nodes[answer->scratch[i]];
+		fprintf(report->stream, "  %s/%s  %s\n", spine_of(report, node->leaf),
+			report->fabric->leaves[node->leaf].name, node->name);
+	}
 }
 
 void report_moves_begin(struct report *report)

@@ -40,6 +40,16 @@ struct answer_victims { /* who goes so that the job fits */
 void report_victims(struct report *report, const struct answer_victims *answer);
 void report_stays(struct report *report, const char *name, const char *reason);
 
+struct answer_window { /* reserve's whole answer */
+	const char *name;
+	const struct frond_window *window;
+	const struct frond_place *places;
+	uint32_t members; /* 0: no window */
+	const char *reason;
+	uint64_t *scratch; /* room for members entries */
+};
+void report_window(struct report *report, const struct answer_window *answer);
+
 /* Moves, for recover and defrag; from and to are indices of nodes in the fabric. */
 void report_moves_begin(struct report *report);
 void report_move(struct report *report, const char *job, uint32_t rank, uint32_t from, uint32_t to);

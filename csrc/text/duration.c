@@ -3,9 +3,17 @@
 
 #include "text/words.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DIGITS_MAX 7u /* 1000 hours are 3,600,000 seconds */
+
+static const struct {
+	char letter;
+	int64_t ms;
+} units[] = {{'h', 3600000}, {'m', 60000}, {'s', 1000}};
+static const uint32_t unit_count = sizeof(units) / sizeof(units[0]);
 
 const char *duration_read(const char *text, uint64_t len, int64_t *out_ms)
 {
@@ -17,11 +25,6 @@ const char *duration_read(const char *text, uint64_t len, int64_t *out_ms)
 		return NULL;
 	}
 
-	static const struct {
-		char letter;
-		int64_t ms;
-	} units[] = {{'h', 3600000}, {'m', 60000}, {'s', 1000}};
-	const uint32_t unit_count = sizeof(units) / sizeof(units[0]);
 	uint32_t unit = 0; /* the next that may come */
 	int64_t total_ms = 0;
 	uint64_t at = 0;
@@ -49,4 +52,21 @@ const char *duration_read(const char *text, uint64_t len, int64_t *out_ms)
 		return too_long;
 	*out_ms = total_ms;
 	return NULL;
+}
+
+struct duration_text duration_text(int64_t ms)
+{
+	struct duration_text out = {.text = "now"};
+	int len = 0;
+	if (ms < 0)
+		return (struct duration_text){.text = "never"};
+	int64_t left = ms / 1000 + (ms % 1000 > 0);
+	for (uint32_t i = 0; i < unit_count; i++) {
+		int64_t unit_s = units[i].ms / 1000, count = left / unit_s;
+		left -= count * unit_s;
+		if (count > 0)
+			len += snprintf(out.text + len, sizeof(out.text) - (size_t)len, "%" PRId64 "%c", count,
+					units[i].letter);
+	}
+	return out;
 }

@@ -14,4 +14,11 @@
  * "… is not". */
 const char *duration_read(const char *text, uint64_t len, int64_t *out_ms);
 
+struct duration_text {
+	char text[40];
+};
+
+/* The other way round: "1h30m", "45m", "20s", part of a second as one; 0: "now"; below it: "never". */
+struct duration_text duration_text(int64_t ms);
+
 #endif

@@ -26,6 +26,8 @@ typedef int32_t value_reader(const struct value *value, struct wish *wish);
 static value_reader gpu_count_read, domain_read, bandwidth_read, latency_read, strategy_read, mode_read, wait_read,
 	recovery_read, pass_over;
 
+enum { KEY_MODE = 5, KEY_WAIT };
+
 static const struct {
 	const char *key;
 	value_reader *read;
@@ -35,8 +37,8 @@ static const struct {
 	{"network-bandwidth", bandwidth_read},
 	{"latency-sensitive", latency_read},
 	{"placement-strategy", strategy_read},
-	{"topology-mode", mode_read},
-	{"topology-wait", wait_read},
+	[KEY_MODE] = {"topology-mode", mode_read},
+	[KEY_WAIT] = {"topology-wait", wait_read},
 	{"recovery", recovery_read},
 	{"rank", pass_over},   /* written by Frond itself (spec 3.6) */
 	{"domain", pass_over}, /* likewise */
@@ -66,7 +68,9 @@ int32_t wish_read(const struct frond_pair *pairs, uint32_t count, const char *in
 		if (code != FROND_OK)
 			return code;
 	}
-	if (wish.latency_sensitive) { /* spec 3.1: Required without end, whatever else is written */
+	if (wish.mode == MODE_REQUIRED && (seen & 1u << KEY_MODE) != 0 && (seen & 1u << KEY_WAIT) == 0)
+		wish.wait_ms = WAIT_FOREVER; /* spec 3.1: who writes Required means it */
+	if (wish.latency_sensitive) {        /* spec 3.1: Required without end, whatever else is written */
 		wish.mode = MODE_REQUIRED;
 		wish.wait_ms = WAIT_FOREVER;
 	}

@@ -677,6 +677,50 @@ static void victims(struct run *run)
 	answered(run, ASKS, code);
 }
 
+/* Ends of pods that may be there, now and then out of order, twice, or in the past; the window that was found once more. */
+static void window(struct run *run)
+{
+	struct words words = {.len = 0};
+	struct frond_pair pairs[WISHES];
+	struct frond_room room[NODES];
+	struct frond_end ends[LEDGER];
+	struct frond_place kept[MEMBERS];
+	struct frond_window out;
+	uint32_t len = 0, count = below(run, LEDGER + 1);
+	int64_t at = 0;
+	run->planned = false;
+	for (uint32_t i = 0; i < count; i++) {
+		at += (int64_t)below(run, 4) * 1000 - (below(run, 64) == 0 ? 2000 : 0);
+		ends[i] = (struct frond_end){pod_key(run), at};
+	}
+	pick_request(run, 1 + below(run, MEMBERS), &words, pairs);
+	uint32_t rooms = pick_room(run, room);
+	for (int turn = 0; turn < 2; turn++) {
+		int32_t code = run->abi->window(run->engine, &run->request, run->members, pairs, words.text, words.len,
+						room, rooms, ends, count, turn == 0 ? NULL : kept, &out, run->places,
+						run->text, TEXT, &len);
+		if (code == FROND_OK) {
+			must_be_sentence(run->text, len);
+			MUST((out.outcome == FROND_PLACED) == (out.start_ms >= 0) && out.free <= out.nodes);
+			MUST(out.start_ms <= at && out.kept <= (uint32_t)turn);
+		}
+		if (code != FROND_OK || out.outcome != FROND_PLACED)
+			break;
+		MUST(turn == 0 || out.kept == 1 || out.plan.flags & FROND_PLAN_BOUNDED);
+		memcpy(kept, run->places, sizeof kept);
+		answered(run, ASKS, code);
+	}
+	struct frond_backfill question = {.start_ms = at,
+					  .ends_in_ms = (int64_t)below(run, 9) * 1000 - 2000,
+					  .window_priority = (int32_t)below(run, 3),
+					  .window_preempts = below(run, 3)};
+	uint32_t allowed = 2;
+	if (run->abi->backfill(&question, &allowed, run->text, TEXT, &len) == FROND_OK) {
+		must_be_sentence(run->text, len);
+		MUST(allowed <= 1);
+	}
+}
+
 /* ---- for the calls to come -------------------------------------------------------------------------------------- */
 
 /* Links in pairs, a ring or all to all, now and then not symmetric. */
@@ -778,35 +822,10 @@ static void look(struct run *run)
 /* ---- the sequence ----------------------------------------------------------------------------------------------- */
 
 static void (*const operations[OPERATIONS_ROOM])(struct run *run) = {
-	node_put,
-	node_put,
-	node_put,
-	node_remove,
-	pod_put,
-	plan,
-	plan,
-	plan,
-	order,
-	reserve,
-	reserve,
-	reserve,
-	permit,
-	confirm,
-	release,
-	release_gang,
-	look,
-	gang_put,
-	gang_get,
-	tick,
-	what_if,
-	undo,
-	recover,
-	defrag,
-	victims,
-	topology_put,
-	ask_later,
-	config_put,
-	order_with_thrift,
+	node_put,  node_put,   node_put,          node_remove, pod_put, plan,    plan,         plan,   order,
+	reserve,   reserve,    reserve,           permit,      confirm, release, release_gang, look,   gang_put,
+	gang_get,  tick,       what_if,           undo,        recover, defrag,  victims,      window, topology_put,
+	ask_later, config_put, order_with_thrift,
 };
 
 static bool create(struct run *run)

@@ -230,6 +230,11 @@ static cJSON *jobs_tree(const struct instance *instance)
 			cJSON_AddNumberToObject(entry, "priority", job->priority);
 		if (job->budgeted)
 			cJSON_AddBoolToObject(entry, "budgeted", true);
+		if (job->ends_given) {
+			char ends[16];
+			snprintf(ends, sizeof ends, "%dm", job->ends_m);
+			cJSON_AddStringToObject(entry, "endsIn", ends);
+		}
 		add_annotations(job, entry);
 		if (job->claim.given)
 			add_claim(&instance->fabric, &job->claim, entry);

@@ -27,6 +27,7 @@ enum {
 	MEMBERS_MAX = 8,
 	ENTRIES_MAX = 8, /* jobs and removals */
 	FAILURES_MAX = 3,
+	ENDS_MAX = 90,
 	NAME_SIZE = 24,
 };
 
@@ -35,14 +36,14 @@ enum strategy { STRATEGY_CONSOLIDATED, STRATEGY_BALANCED, STRATEGY_DISTRIBUTED, 
 enum policy { POLICY_CONTIGUOUS, POLICY_SPREAD, POLICY_PREFER_IDS, POLICIES };
 enum locality { LOCALITY_ANY, LOCALITY_SAME_NODE, LOCALITY_SAME_SOCKET, LOCALITY_NVLINK, LOCALITIES };
 enum recovery { RECOVERY_REPLACE, RECOVERY_MOVE_GANG, RECOVERY_WAIT, RECOVERIES };
-enum verb { VERB_PLAN, VERB_RECOVER, VERB_DEFRAG, VERB_PREEMPT, VERBS };
+enum verb { VERB_PLAN, VERB_RECOVER, VERB_DEFRAG, VERB_PREEMPT, VERB_RESERVE, VERBS };
 
 static const char *const MODE_NAMES[MODES] = {"Required", "Preferred", "Ignore"};
 static const char *const STRATEGY_NAMES[STRATEGIES] = {"consolidated", "balanced", "distributed"};
 static const char *const POLICY_NAMES[POLICIES] = {"contiguous", "spread", "preferIds"};
 static const char *const LOCALITY_NAMES[LOCALITIES] = {"any", "same-node", "same-socket", "nvlink"};
 static const char *const RECOVERY_NAMES[RECOVERIES] = {"Replace", "MoveGang", "Wait"};
-static const char *const VERB_NAMES[VERBS] = {"plan", "recover", "defrag", "preempt"};
+static const char *const VERB_NAMES[VERBS] = {"plan", "recover", "defrag", "preempt", "reserve"};
 
 struct model { /* its first eight GPUs: no node here has more */
 	char name[NAME_SIZE];
@@ -118,6 +119,8 @@ struct job {
 	bool recovery_given;
 	int priority;
 	bool budgeted;
+	bool ends_given;
+	int ends_m; /* minutes from now, at most ENDS_MAX */
 	struct claim claim;
 };
 
@@ -132,13 +135,13 @@ struct instance {
 	struct job entries[ENTRIES_MAX];
 	int failure_count; /* recover */
 	struct failure failures[FAILURES_MAX];
-	int defrag_for; /* defrag, preempt: the entry that is to fit */
+	int defrag_for; /* defrag, preempt, reserve: the entry that is to fit */
 };
 
 /* All jobs run but one, which is asked about. */
 static bool skips_one(enum verb verb)
 {
-	return verb == VERB_DEFRAG || verb == VERB_PREEMPT;
+	return verb == VERB_DEFRAG || verb == VERB_PREEMPT || verb == VERB_RESERVE;
 }
 
 /* The default claim: what a job without one asks for. */

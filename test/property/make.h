@@ -643,6 +643,23 @@ static void make_preempt(struct chance *chance, struct instance *instance)
 	}
 }
 
+/* The same with ends, few of them different; the one that asks is seldom the most important. */
+static void make_reserve(struct chance *chance, struct instance *instance)
+{
+	static const int minutes[] = {0, 5, 10, 30, 45, 60, ENDS_MAX};
+	int known = 25 * chance_below(chance, 5), highest = 0;
+
+	make_preempt(chance, instance);
+	for (int e = 0; e < instance->defrag_for; e++) {
+		struct job *job = &instance->entries[e];
+		highest = job->priority > highest ? job->priority : highest;
+		job->ends_given = chance_percent(chance, known);
+		if (job->ends_given)
+			job->ends_m = minutes[chance_below(chance, (int)(sizeof minutes / sizeof *minutes))];
+	}
+	instance->entries[instance->defrag_for].priority = chance_below(chance, highest + 2);
+}
+
 /* Leaves alike, gangs of whole or half nodes: one that lost a node finds another place, alone or as a whole. */
 static void make_calm(struct chance *chance, struct instance *instance)
 {
@@ -691,19 +708,19 @@ static void instance_make(uint64_t seed, uint64_t index, enum verb verb, struct 
 		make_calm(&chance, instance);
 		return;
 	}
-	int nodes_max = verb == VERB_DEFRAG           ? DEFRAG_NODES
-			: verb == VERB_PREEMPT        ? PREEMPT_NODES
-			: verb == VERB_RECOVER        ? 10
-			: chance_percent(&chance, 10) ? NODES_MAX
-						      : 12;
+	int nodes_max = verb == VERB_DEFRAG                            ? DEFRAG_NODES
+			: verb == VERB_PREEMPT || verb == VERB_RESERVE ? PREEMPT_NODES
+			: verb == VERB_RECOVER                         ? 10
+			: chance_percent(&chance, 10)                  ? NODES_MAX
+								       : 12;
 	make_tree(&chance, nodes_max, &instance->fabric);
 	make_names(&chance, &instance->fabric);
 	if (verb == VERB_DEFRAG) {
 		make_defrag(&chance, instance);
 		return;
 	}
-	if (verb == VERB_PREEMPT) {
-		make_preempt(&chance, instance);
+	if (verb == VERB_PREEMPT || verb == VERB_RESERVE) {
+		(verb == VERB_PREEMPT ? make_preempt : make_reserve)(&chance, instance);
 		return;
 	}
 	make_gpus(&chance, &instance->fabric);

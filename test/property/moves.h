@@ -120,6 +120,24 @@ struct repair {
 	struct outcome outcome;
 };
 
+/* Required as the user wrote it, or latency-sensitive: waits for its rule for ever, in a repair too. */
+static bool insists(const struct job *job)
+{
+	return job->latency_sensitive || (job->mode_given && job->mode == MODE_REQUIRED);
+}
+
+/* Beside the members that stay: with the rule met, else at the nearest place unless the gang insists. */
+static struct outcome plan_beside(const struct gang *gang, const struct state *state)
+{
+	const struct rule none = {.kind = RULE_NONE};
+	struct outcome outcome = gang_plan(gang, state);
+
+	if (!outcome.placed && !outcome.rule.never && !outcome.rule.too_wide && gang->job->mode == MODE_REQUIRED &&
+	    !insists(gang->job))
+		outcome.relaxed = plan_under(gang, state, &none, ~0u, &outcome);
+	return outcome;
+}
+
 static struct repair repair_of(struct course *course, const struct job *job, const struct outcome *before,
 			       unsigned lost, const struct state *state)
 {
@@ -142,7 +160,7 @@ static struct repair repair_of(struct course *course, const struct job *job, con
 				return repair;
 		}
 	struct gang gang = gang_without(course, job, before, lost, state, &freed);
-	repair.outcome = gang_plan(&gang, &freed);
+	repair.outcome = plan_beside(&gang, &freed);
 	repair.possible = repair.exact = repair.outcome.placed;
 	repair.moves = mask_count(lost);
 	repair.moving = lost;

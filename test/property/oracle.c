@@ -10,10 +10,10 @@
  *   plan.h      the best placement (3.4)
  *   answer.h    what is wrong with an answer          greedy.h   a plain scheduler, for comparison
  *   check.h     an instance from first to last job    moves.h    recover and defrag
- *   victims.h   preempt
+ *   victims.h   preempt                                window.h   reserve
  *   selftest.h  right answers pass, wrong ones are caught
  *
- * oracle --sim PATH --count N [--verb plan|recover|defrag|preempt] [--seed S] [--from K]     instances K to K + N - 1 of seed S
+ * oracle --sim PATH --count N [--verb plan|recover|defrag|preempt|reserve] [--seed S] [--from K]     instances K to K + N - 1 of seed S
  * oracle --self-test [--seed S]
  */
 #include <errno.h>
@@ -111,7 +111,7 @@ struct question { /* the texts that the simulator gets, and how it is asked */
 	enum verb verb;
 	char *fabric, *jobs;
 	char fail[FAIL_TEXT];   /* recover */
-	char target[NAME_SIZE]; /* defrag, preempt */
+	char target[NAME_SIZE]; /* defrag, preempt, reserve */
 };
 
 static void question_close(struct question *question)
@@ -213,6 +213,7 @@ struct totals {
 	struct stats plans;
 	struct move_stats moves;
 	struct victim_stats victims;
+	struct window_stats windows;
 	int passed, failed;
 };
 
@@ -263,6 +264,8 @@ static bool ask(const struct options *options, const struct files *files, int64_
 		right = check_recover(instance, course, root, &totals->moves, &complaint);
 	else if (root && verb == VERB_PREEMPT)
 		right = check_preempt(instance, course, root, &totals->victims, &complaint);
+	else if (root && verb == VERB_RESERVE)
+		right = check_window(instance, course, root, &totals->windows, &complaint);
 	else if (root)
 		right = check_defrag(instance, course, root, &totals->moves, &complaint);
 	if (right && index % REPEAT_EVERY == 0)
@@ -279,7 +282,7 @@ static bool ask(const struct options *options, const struct files *files, int64_
 	return right;
 }
 
-/* defrag and preempt plan all but one job, the last one, so what `plan` says of the others is where they are: of gangs of
+/* defrag, preempt and reserve plan all but one job, the last one, so what `plan` says of the others is where they are: of gangs of
  * several sizes more than one placement is right. */
 static void follow_plans(const struct options *options, const struct files *files, const struct instance *instance,
 			 struct course *course)
@@ -353,6 +356,8 @@ static int run_all(const struct options *options)
 	files_close(&files);
 	if (options->verb == VERB_PREEMPT)
 		victim_stats_print(&totals.victims);
+	if (options->verb == VERB_RESERVE)
+		window_stats_print(&totals.windows);
 	if (!skips_one(options->verb))
 		stats_print(&totals.plans);
 	move_stats_print(options->verb, &totals.moves);
@@ -372,9 +377,9 @@ static int run_all(const struct options *options)
 
 static int usage(void)
 {
-	fprintf(stderr,
-		"usage: oracle --sim PATH --count N [--verb plan|recover|defrag|preempt] [--seed S] [--from K]\n"
-		"       oracle --self-test [--seed S]\n");
+	fprintf(stderr, "usage: oracle --sim PATH --count N [--verb plan|recover|defrag|preempt|reserve] [--seed S] "
+			"[--from K]\n"
+			"       oracle --self-test [--seed S]\n");
 	return 2;
 }
 

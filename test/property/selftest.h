@@ -11,6 +11,7 @@
 #include "make.h"
 #include "moves.h"
 #include "victims.h"
+#include "window.h"
 
 struct score { /* of the self-test */
 	int passed, failed, spoilt;
@@ -734,6 +735,36 @@ static bool random_victims_hold(uint64_t seed, uint64_t index, struct course *co
 	return holds;
 }
 
+/* ---- random windows --------------------------------------------------------------------------------------------- */
+
+static bool random_windows_hold(uint64_t seed, uint64_t index, struct course *course, struct window_stats *stats,
+				struct score *score)
+{
+	struct window_stats ignored = {0};
+	struct instance instance;
+	struct complaint complaint = {""};
+
+	instance_make(seed, index, VERB_RESERVE, &instance);
+	course_run(&instance, instance.defrag_for, NULL, course);
+	struct opening opening = first_opening(&instance, course);
+	cJSON *root = window_by_brute_force(&instance, course, &opening);
+	bool holds = check_window(&instance, course, root, stats, &complaint);
+	for (int how = 0; holds && !opening.outcome.open && how < WINDOW_SPOILINGS; how++) {
+		cJSON *copy = cJSON_Duplicate(root, true);
+		if (spoil_window(copy, how)) {
+			score->spoilt++;
+			holds = !check_window(&instance, course, copy, &ignored, &complaint);
+			if (!holds)
+				complain(&complaint, "spoilt way %d is accepted", how);
+		}
+		cJSON_Delete(copy);
+	}
+	if (!holds)
+		printf("FAILED reserve index %llu: %s\n", (unsigned long long)index, complaint.text);
+	cJSON_Delete(root);
+	return holds;
+}
+
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 enum { SELF_PLANS = 150, SELF_SPOILT = 75, SELF_MOVES = 150 };
@@ -794,6 +825,11 @@ static int self_test(uint64_t seed)
 		score_add(&score, random_victims_hold(seed, i, &course, &victim_stats, &score));
 	printf("preempt\n");
 	victim_stats_print(&victim_stats);
+	static struct window_stats window_stats;
+	for (uint64_t i = 0; i < SELF_MOVES; i++)
+		score_add(&score, random_windows_hold(seed, i, &course, &window_stats, &score));
+	printf("reserve\n");
+	window_stats_print(&window_stats);
 	printf("  %d spoilt answers tried\n%d passed, %d failed\n", score.spoilt, score.passed, score.failed);
 	return score.failed > 0;
 }

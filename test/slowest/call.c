@@ -21,6 +21,8 @@ struct caller {
 	struct frond_place places[FROND_MEMBERS_MAX];
 	struct frond_move moves[MOVES_MAX];
 	struct frond_key keys[FROND_PODS_MAX];
+	struct frond_end ends[FROND_NODES_MAX];
+	uint32_t end_count;
 	struct frond_room room[FROND_NODES_MAX]; /* exceptions */
 	uint32_t room_count;
 	struct frond_left left[FROND_NODES_MAX];
@@ -309,6 +311,35 @@ static void make_victims(struct caller *caller, struct cluster *cluster)
 	digest(caller, caller->keys, out.count * sizeof *caller->keys);
 }
 
+/* Nine of ten pods have an end, at different times in the order of slots, or at a few in no order. */
+static void say_ends(struct caller *caller, const struct cluster *cluster, struct dice *dice)
+{
+	uint32_t count = 0, times = percent(dice, 50) ? 8 : UINT16_MAX;
+	for (uint32_t slot = 0; slot < cluster->nodes; slot++)
+		if (cluster->machines[slot].used != 0 && percent(dice, 90))
+			caller->ends[count++].pod = pod_key(slot);
+	for (uint32_t i = 0; i < count; i++)
+		caller->ends[i].ends_in_ms = (int64_t)((uint64_t)i * times / count) * 1000;
+	for (uint32_t i = 0; i < count && times == 8; i++) {
+		uint32_t with = below(dice, count);
+		struct frond_key pod = caller->ends[i].pod;
+		caller->ends[i].pod = caller->ends[with].pod;
+		caller->ends[with].pod = pod;
+	}
+	caller->end_count = count;
+}
+
+static void make_window(struct caller *caller, struct cluster *cluster)
+{
+	struct frond_window out = {0};
+	MEASURED(cluster->abi->window(cluster->engine, ASK, ROOM, caller->ends, caller->end_count, NULL, &out,
+				      caller->places, TEXT));
+	caller->result.outcome = out.outcome;
+	caller->result.flags = out.plan.flags;
+	if (!caller->result.stopped && caller->result.code == FROND_OK)
+		digest(caller, &out, sizeof out);
+}
+
 /* A plan is booked and taken back; what of it is measured, `call` says. */
 static void make_booking(struct caller *caller, struct cluster *cluster, enum call call)
 {
@@ -396,7 +427,10 @@ struct result call_make(struct caller *caller, struct cluster *cluster, const st
 		make_recover(caller, cluster, number, &dice);
 	else if (call == CALL_VICTIMS)
 		make_victims(caller, cluster);
-	else if (call == CALL_DEFRAG)
+	else if (call == CALL_WINDOW) {
+		say_ends(caller, cluster, &dice);
+		make_window(caller, cluster);
+	} else if (call == CALL_DEFRAG)
 		make_defrag(caller, cluster);
 	else if (call <= CALL_TICK)
 		make_booking(caller, cluster, call);

@@ -79,6 +79,7 @@ enum use { USE_WHOLE, USE_ONE, USE_MASK, USE_COUNT, USE_HALF, USE_ALL_BUT_ONE };
 	X(ORDER, "order", 10)                                                                                          \
 	X(RECOVER, "recover", 10)                                                                                      \
 	X(VICTIMS, "victims", 15)                                                                                      \
+	X(WINDOW, "window", 5)                                                                                         \
 	X(DEFRAG, "defrag", 10)                                                                                        \
 	X(RESERVE, "reserve", 1)                                                                                       \
 	X(RELEASE, "release_gang", 1)                                                                                  \

@@ -15,7 +15,7 @@ percent_min=90
 model_steps=3000
 cheap_ms=300
 place_steps=2500 # what is mutated plans; test_place_best asks the oracle's judge without a process for each question
-oracle_verbs=(plan recover defrag preempt)
+oracle_verbs=(plan recover defrag preempt reserve)
 home=$PWD out=$PWD/build/mutants
 tree=$out/tree results=$out/results equivalent=$PWD/test/tools/mutants.equivalent
 mutated=(csrc/core/place*.c csrc/core/gpuset*.c csrc/core/ledger*.c csrc/core/gang*.c)

@@ -54,6 +54,7 @@ prove_engine() {
 	for chunk in $(seq 0 9); do
 		piece "recover-$chunk" $oracle --sim $sim --verb recover --count 1000 --seed $((seed + chunk))
 		piece "preempt-$chunk" $oracle --sim $sim --verb preempt --count 1000 --seed $((seed + chunk))
+		piece "reserve-$chunk" $oracle --sim $sim --verb reserve --count 500 --seed $((seed + chunk))
 		piece "defrag-$chunk" $oracle --sim $sim --verb defrag --count 1000 --seed $((seed + chunk))
 	done
 	for chunk in $(seq 0 9); do # half of its gangs have exceptions, and some 3.3 plans come to a step
@@ -162,6 +163,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | plans with exceptions, several sizes, bound members, caps, in one process with the judge | $(awk '/ placed \(/{for (i = 1; i <= NF; i++) if ($i ~ /^(placed|waiting,|never,|refused;)$/) n += $(i-1)} END{print n + 0}' $state/engine/exceptions-*.done) plans, about half of them with exceptions | $(awk '/^[0-9]+ Tests/{t += $1 - $3; f += $3} END{print t + 0 " passed, " f + 0 " failed"}' $state/engine/exceptions-*.done) |
 | recovery moves and their lower bound against brute force | 10,000 random instances | $(sum recover-) |
 | victims, their cost and domain against brute force | 10,000 random instances | $(sum preempt-) |
+| reservation windows against every end and every domain | 5,000 random instances | $(sum reserve-) |
 | defragmentation moves against brute force | 10,000 random instances | $(sum defrag-) |
 | random ABI calls against a simple model, \`check\` after each | 1,000,000 | $(awk '/^[0-9]+ Tests/{print $1-$3 " passed, " $3 " failed"}' $state/engine/model.done) |
 | the slowest of random calls of every kind, clusters of 100 to 100,000 nodes of all shapes, against spec 9 | 1,000,000 | $(sum slowest-) |

@@ -113,6 +113,7 @@ suite oracle-self plain build/san/test/property/oracle --self-test
 suite oracle plain build/san/test/property/oracle --sim build/san/frond-sim --count "${ORACLE_COUNT:-1200}"
 suite oracle-recover plain build/san/test/property/oracle --sim build/san/frond-sim --verb recover --count 300
 suite oracle-preempt plain build/san/test/property/oracle --sim build/san/frond-sim --verb preempt --count 300
+suite oracle-reserve plain build/san/test/property/oracle --sim build/san/frond-sim --verb reserve --count 300
 suite oracle-defrag plain build/san/test/property/oracle --sim build/san/frond-sim --verb defrag --count 300
 suite slowest plain build/rel/test/slowest/slowest --calls 300 --nodes-most 2000 --most-ms 100
 suite compilers plain test/tools/compilers.sh 60

@@ -345,6 +345,69 @@ static void test_a_leaf_behind_a_slow_link_counts_by_itself(void)
 	TEST_ASSERT_NOT_NULL(strstr(c->text, "could hold 4 of them at best"));
 }
 
+/* ---- repair ----------------------------------------------------------------------------------------------------- */
+
+static void run(const char *name, uint32_t members, const char *wishes)
+{
+	struct wanted w = {.name = name, .members = members, .gpus = 8, .wishes = wishes};
+	struct frond_pair pairs[16];
+	char in[CLUSTER_IN];
+	place(c, &w);
+	uint32_t in_len = request_make(c, &w, in, pairs);
+	TEST_ASSERT_EQUAL_INT32(
+		FROND_OK, abi->gang_put(c->engine, &c->request, pairs, in, in_len, c->text, CLUSTER_TEXT - 1, &c->len));
+	for (uint32_t i = 0; i < members; i++)
+		TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->confirm(c->engine, &c->members[i].pod));
+}
+
+static void expect_repair(const char *name, const char *sentence)
+{
+	struct frond_key key = key_of(name, UINT64_MAX);
+	struct frond_moves out;
+	struct frond_move moves[16];
+	remember(c);
+	TEST_ASSERT_EQUAL_INT32(
+		FROND_OK, abi->recover(c->engine, &key, NULL, 0, &out, moves, 16, c->text, CLUSTER_TEXT - 1, &c->len));
+	c->text[c->len] = 0;
+	TEST_ASSERT_EQUAL_STRING(sentence, c->text);
+	unchanged(c);
+}
+
+static void test_a_gang_that_insists_is_told_what_each_policy_would_do(void)
+{
+	cluster("spine:2 leaf:4 node:4 gpu:8");
+	run("a", 8, "topology-mode=Required");
+	run("b", 8, "topology-mode=Required recovery=Wait");
+	node_flags(c, "node-3", FROND_NODE_DOWN);
+	expect_repair("a", "no spare in leaf-1..leaf-2; Preferred: rank 2 → node-17; MoveGang: 8 moves");
+	for (uint32_t i = 0; i < 5; i++) {
+		char node[16];
+		snprintf(node, sizeof node, "node-%u", (unsigned)(3 + i));
+		node_flags(c, node, FROND_NODE_DOWN);
+	}
+	expect_repair("a",
+		      "no spare in leaf-1..leaf-2; Preferred: rank 2 → node-17, rank 3 → node-18, rank 4 → node-19 "
+		      "and 2 more; MoveGang: 8 moves");
+	node_flags(c, "node-9", FROND_NODE_DOWN);
+	expect_repair("b", "members are lost, and its recovery policy is Wait");
+}
+
+static void test_where_nothing_helps_that_is_said(void)
+{
+	cluster("spine:1 leaf:1 node:4 gpu:8");
+	run("a", 4, "topology-mode=Required");
+	node_flags(c, "node-3", FROND_NODE_DOWN);
+	expect_repair("a", "no spare in leaf-1; Preferred: no moves help; MoveGang: no moves help");
+}
+
+static void test_a_repair_that_relaxes_the_rule_says_so(void)
+{
+	cluster("spine:2 leaf:1 node:4 gpu:8");
+	run("a", 4, "");
+	node_flags(c, "node-3", FROND_NODE_DOWN);
+	expect_repair("a", "1 move repairs the gang with the rule relaxed; fewer than 1 are not possible");
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -369,5 +432,8 @@ int main(void)
 	RUN_TEST(test_the_place_with_most_room_is_named_wherever_it_is);
 	RUN_TEST(test_a_leaf_in_between_without_room_is_named);
 	RUN_TEST(test_a_leaf_behind_a_slow_link_counts_by_itself);
+	RUN_TEST(test_a_gang_that_insists_is_told_what_each_policy_would_do);
+	RUN_TEST(test_where_nothing_helps_that_is_said);
+	RUN_TEST(test_a_repair_that_relaxes_the_rule_says_so);
 	return UNITY_END();
 }

@@ -348,10 +348,12 @@ static void test_terms_are_kept_to_the_last_bit(void)
 		{.gpu = {.locality = GPU_NVLINK}},
 		{.gpu = {.min_gbps = TERMS_GBPS_MASK}},
 		{.gpu = {.prefer = listed}},
+		{.insists = true},
 		{STRATEGY_CONSOLIDATED,
 		 MODE_PREFERRED,
 		 RECOVERY_MOVE_GANG,
 		 true,
+		 false,
 		 400,
 		 0x123456789abull,
 		 {GPU_SPREAD, MODE_PREFERRED, GPU_SAME_SOCKET, 300, 0x8001}},
@@ -366,6 +368,7 @@ static void test_terms_are_kept_to_the_last_bit(void)
 		TEST_ASSERT_EQUAL_UINT8(kept[i].mode, out.mode);
 		TEST_ASSERT_EQUAL_UINT8(kept[i].recovery, out.recovery);
 		TEST_ASSERT_EQUAL(kept[i].latency_sensitive, out.latency_sensitive);
+		TEST_ASSERT_EQUAL(kept[i].insists, out.insists);
 		TEST_ASSERT_EQUAL_UINT32(kept[i].bandwidth_gbps, out.bandwidth_gbps);
 		TEST_ASSERT_EQUAL_HEX64(kept[i].domain, out.domain);
 		TEST_ASSERT_EQUAL(kept[i].gpu.policy, out.gpu.policy);

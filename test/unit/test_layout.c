@@ -242,6 +242,27 @@ static void test_moves_and_victims_lie_as_they_did(void)
 	AT(24, frond_victims, plan);
 }
 
+static void test_windows_lie_as_they_did(void)
+{
+	SIZE(24, frond_end);
+	AT(0, frond_end, pod);
+	AT(16, frond_end, ends_in_ms);
+	SIZE(64, frond_window);
+	AT(0, frond_window, outcome);
+	AT(4, frond_window, kept);
+	AT(8, frond_window, nodes);
+	AT(12, frond_window, free);
+	AT(16, frond_window, start_ms);
+	AT(24, frond_window, plan);
+	SIZE(32, frond_backfill);
+	AT(0, frond_backfill, start_ms);
+	AT(8, frond_backfill, ends_in_ms);
+	AT(16, frond_backfill, window_priority);
+	AT(20, frond_backfill, pod_priority);
+	AT(24, frond_backfill, window_preempts);
+	AT(28, frond_backfill, reserved);
+}
+
 static void test_stats_lie_as_they_did(void)
 {
 	SIZE(128, frond_stats);
@@ -271,7 +292,7 @@ static void test_stats_lie_as_they_did(void)
 
 static void test_the_table_lies_as_it_did(void)
 {
-	SIZE(264, frond_abi);
+	SIZE(280, frond_abi);
 	AT(0, frond_abi, version);
 	AT(4, frond_abi, size);
 	AT(8, frond_abi, args);
@@ -299,13 +320,15 @@ static void test_the_table_lies_as_it_did(void)
 	AT(184, frond_abi, recover);
 	AT(192, frond_abi, defrag);
 	AT(200, frond_abi, victims);
-	AT(208, frond_abi, binding);
-	AT(216, frond_abi, stats);
-	AT(224, frond_abi, problems);
-	AT(232, frond_abi, map);
-	AT(240, frond_abi, dump);
-	AT(248, frond_abi, check);
-	AT(256, frond_abi, code_text);
+	AT(208, frond_abi, window);
+	AT(216, frond_abi, backfill);
+	AT(224, frond_abi, binding);
+	AT(232, frond_abi, stats);
+	AT(240, frond_abi, problems);
+	AT(248, frond_abi, map);
+	AT(256, frond_abi, dump);
+	AT(264, frond_abi, check);
+	AT(272, frond_abi, code_text);
 }
 
 static void test_the_table_says_its_version_and_size_and_has_no_hole(void)
@@ -333,6 +356,7 @@ int main(void)
 	RUN_TEST(test_what_goes_with_thrift_lies_as_it_did);
 	RUN_TEST(test_plans_and_gangs_lie_as_they_did);
 	RUN_TEST(test_moves_and_victims_lie_as_they_did);
+	RUN_TEST(test_windows_lie_as_they_did);
 	RUN_TEST(test_stats_lie_as_they_did);
 	RUN_TEST(test_the_table_lies_as_it_did);
 	RUN_TEST(test_the_table_says_its_version_and_size_and_has_no_hole);

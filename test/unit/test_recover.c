@@ -27,6 +27,7 @@ static struct terms terms_of(enum recovery recovery, enum mode mode, enum strate
 	return (struct terms){.strategy = (uint8_t)strategy,
 			      .mode = (uint8_t)mode,
 			      .recovery = (uint8_t)recovery,
+			      .insists = true, /* what relaxes has tests of its own */
 			      .gpu = GPU_WISH_DEFAULT};
 }
 
@@ -641,6 +642,66 @@ static void random_gangs_move_as_little_as_brute_force(void)
 	TEST_ASSERT_GREATER_THAN_UINT32(0, rivals);
 }
 
+/* ---- a rule that cannot hold ----------------------------------------------------------------------------------------- */
+
+/* Two gangs fill the leaves of the first spine; one of each loses a node. */
+static void full_spine(bool first_insists)
+{
+	static const uint32_t one[] = {0, 1, 2, 3}, other[] = {4, 5, 6, 7};
+	rig_make(2, 2, 4, 8);
+	gang_on(1, one, 4, 8, RECOVERY_REPLACE, MODE_REQUIRED);
+	gang_on(2, other, 4, 8, RECOVERY_REPLACE, MODE_REQUIRED);
+	struct terms terms = terms_of(RECOVERY_REPLACE, MODE_REQUIRED, STRATEGY_BALANCED);
+	terms.insists = first_insists;
+	promise(1, 4, 0, &terms);
+	node_flags(1, FROND_NODE_DOWN, 0);
+}
+
+static void a_gang_that_does_not_insist_is_repaired_at_the_nearest_place(void)
+{
+	full_spine(false);
+	recover_gang(1, MOVES_MAX, FROND_OK);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, out.outcome);
+	TEST_ASSERT_TRUE(out.flags & FROND_PLAN_RELAXED);
+	TEST_ASSERT_EQUAL_UINT32(1, out.count);
+	TEST_ASSERT_EQUAL_UINT32(1, out.lower_bound);
+	TEST_ASSERT_EQUAL_UINT32(1, moves[0].rank);
+	TEST_ASSERT_EQUAL_UINT32(8, moves[0].to);
+	core_release(&rig->core, (struct frond_key){1, 8}, &(uint32_t){0}); /* a node of the same spine is nearer */
+	recover_gang(1, MOVES_MAX, FROND_OK);
+	TEST_ASSERT_EQUAL_UINT32(7, moves[0].to);
+}
+
+static void a_gang_that_insists_waits_and_the_other_policies_are_told(void)
+{
+	struct recover_choices choices;
+	full_spine(true);
+	recover_gang(1, MOVES_MAX, FROND_OK);
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, out.outcome);
+	TEST_ASSERT_EQUAL_UINT32(0, out.lower_bound);
+	rig_remember();
+	recover_otherwise(&work, &rig->core, gang_id(1), &rig->defaults, &choices);
+	rig_unchanged();
+	TEST_ASSERT_EQUAL_UINT32(0, choices.first);
+	TEST_ASSERT_EQUAL_UINT32(0, choices.last);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, choices.preferred.outcome);
+	TEST_ASSERT_EQUAL_UINT32(1, choices.preferred.count);
+	TEST_ASSERT_EQUAL_UINT32(8, choices.moves[0].to);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, choices.move_gang.outcome);
+	TEST_ASSERT_EQUAL_UINT32(4, choices.move_gang.count);
+}
+
+static void a_latency_sensitive_gang_insists_whatever_else_is_said(void)
+{
+	full_spine(false);
+	struct terms terms = terms_of(RECOVERY_REPLACE, MODE_REQUIRED, STRATEGY_BALANCED);
+	terms.insists = false;
+	terms.latency_sensitive = true;
+	promise(1, 4, 0, &terms);
+	recover_gang(1, MOVES_MAX, FROND_OK);
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, out.outcome);
+}
+
 int main(void)
 {
 	UNITY_BEGIN();
@@ -668,5 +729,8 @@ int main(void)
 	RUN_TEST(that_nothing_repairs_a_gang_is_told_only_when_it_is_sure);
 	RUN_TEST(random_mixed_gangs_stay_valid);
 	RUN_TEST(random_gangs_move_as_little_as_brute_force);
+	RUN_TEST(a_gang_that_does_not_insist_is_repaired_at_the_nearest_place);
+	RUN_TEST(a_gang_that_insists_waits_and_the_other_policies_are_told);
+	RUN_TEST(a_latency_sensitive_gang_insists_whatever_else_is_said);
 	return rig_end();
 }

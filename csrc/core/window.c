@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * window.c - phases:
+ *
+ *   1  pods whose end is known are marked; the others that could be evicted are counted off their nodes
+ *   2  the first end by which the gang fits: pods leave in the order of their ends. The rule comes from capacity and does not
+ *      change with them, so counts say of most times that no domain of the rule can hold the gang yet; from there on the
+ *      planner is asked. More room never hurts, so that ends are searched by doubling and halving; where a claim rules GPU
+ *      sets out it may, and the planner is asked at one after the other
+ *   3  at that time: the window in hand if it is free, else the plan in the first domain that holds the gang
+ *   4  what of it is free now; everything is counted back
+ */
+#include "core/window.h"
+
+#include "core/sort.h"
+
+#define PROBE_SHARE 4u /* of the budget that is left may be spent on one plan */
+/* What a plan costs beside what it pays itself: linear in the cluster and the gang, most where GPU sets are looked for. */
+#define STEPS_PLAN   512u
+#define STEPS_MEMBER 16u
+#define STEPS_NODE   4u
+#define STEPS_DEAR   40u /* a node that is looked at by itself */
+#define STEPS_LEAF   4u
+#define STEPS_POD    16u /* to be counted off its node, or back */
+
+struct view { /* one call */
+	struct core *core;
+	const struct window_question *asked;
+	const struct ask *ask;
+	uint32_t now;           /* ends[0 … now) are over already */
+	uint32_t gone;          /* ends[0 … gone) have left */
+	uint32_t missing, size; /* members to place and GPUs of each; sizes differ: all their GPUs, and 1 */
+	bool mixed;             /* sizes differ */
+	struct rule rule;       /* that the gang must meet; none: or that it may break */
+	struct answer answer;
+	struct frond_place *places;
+	bool cut; /* the budget ended a search */
+};
+
+static struct budget *budget_of(const struct view *view)
+{
+	return place_budget(view->core->work);
+}
+
+/* ---- pods leave and come back ---------------------------------------------------------------------------------------- */
+
+/* The pod of an end; NULL: it holds nothing that matters. */
+static struct entry *entry_of(const struct view *view, uint32_t end)
+{
+	struct ledger *ledger = &view->core->ledger;
+	uint32_t at = ledger_find(ledger, view->asked->ends[end].pod);
+	return at == FROND_NONE || entry_slot(&ledger->entries[at]) == FROND_NONE ? NULL : &ledger->entries[at];
+}
+
+/* False: *bad names a pod for the second time. */
+static bool mark_ends(const struct view *view, uint32_t *bad)
+{
+	for (*bad = 0; *bad < view->asked->end_count; ++*bad) {
+		struct entry *entry = entry_of(view, *bad);
+		if (entry != NULL && entry->ends)
+			return false;
+		if (entry != NULL)
+			entry->ends = 1;
+	}
+	return true;
+}
+
+static void unmark_ends(const struct view *view, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct entry *entry = entry_of(view, i);
+		if (entry != NULL)
+			entry->ends = 0;
+	}
+}
+
+/* Pods of unknown end in gangs of lower priority, which victims() may evict: off their nodes, or back. */
+static void count_evictable(const struct view *view, bool onto)
+{
+	const struct gangs *gangs = &view->core->gangs;
+	struct ledger *ledger = &view->core->ledger;
+	for (uint32_t id = 0; id < gangs->fresh; id++) {
+		const struct gang *gang = &gangs->gangs[id];
+		if (gang_first(gang) == FROND_NONE || gang->priority >= view->asked->priority ||
+		    gang->members != gang->bound)
+			continue;
+		for (uint32_t at = gang_first(gang); at != FROND_NONE; at = entry_gang_next(&ledger->entries[at]))
+			if (!ledger->entries[at].ends && entry_slot(&ledger->entries[at]) != FROND_NONE)
+				ledger_count(ledger, &ledger->entries[at], onto);
+	}
+}
+
+/* The time after the first `end` ends. */
+static void go_to(struct view *view, uint32_t end)
+{
+	uint32_t steps = end > view->gone ? end - view->gone : view->gone - end;
+	budget_charge(budget_of(view), (uint64_t)STEPS_POD * steps);
+	while (view->gone != end) {
+		bool leaves = view->gone < end;
+		const struct entry *entry = entry_of(view, leaves ? view->gone : view->gone - 1);
+		view->gone = leaves ? view->gone + 1 : view->gone - 1;
+		if (entry != NULL)
+			ledger_count(&view->core->ledger, entry, !leaves);
+	}
+}
+
+/* ---- plans ----------------------------------------------------------------------------------------------------------- */
+
+/* A plan may spend its share of what is left. False: nothing is left for it. */
+static bool plan_begin(struct view *view, uint64_t *kept)
+{
+	struct budget *budget = budget_of(view);
+	bool dear = view->ask->gpu.mode == MODE_REQUIRED || view->mixed || view->ask->room_count > 0;
+	uint64_t steps = STEPS_PLAN + (uint64_t)STEPS_MEMBER * view->ask->count +
+			 (uint64_t)(dear ? STEPS_DEAR : STEPS_NODE) * view->core->fabric.node_count;
+	if (!budget_take(budget, steps)) {
+		view->cut = true;
+		return false;
+	}
+	*kept = budget->left - budget->left / PROBE_SHARE;
+	budget->left /= PROBE_SHARE;
+	return true;
+}
+
+static void plan_end(struct view *view, uint64_t kept)
+{
+	struct budget *budget = budget_of(view);
+	view->cut |= budget->spent;
+	*budget = (struct budget){.left = budget->left + kept};
+}
+
+static bool fits_anywhere(struct view *view)
+{
+	uint64_t kept;
+	if (!plan_begin(view, &kept))
+		return false;
+	place_gang(view->core->work, view->ask, &view->answer, view->places);
+	plan_end(view, kept);
+	return view->answer.plan.outcome == FROND_PLACED;
+}
+
+/* As plan() would at that time. */
+static bool fits_at(struct view *view, uint32_t end)
+{
+	go_to(view, end);
+	return fits_anywhere(view);
+}
+
+static bool fits_inside(struct view *view, const struct span *span)
+{
+	uint64_t kept;
+	if (!plan_begin(view, &kept))
+		return false;
+	bool inside = place_inside(view->core->work, view->ask, span, &view->answer, view->places);
+	plan_end(view, kept);
+	return inside;
+}
+
+/* ---- phase 2: when --------------------------------------------------------------------------------------------------- */
+
+/* Ends at one moment are one time. */
+static bool is_time(const struct view *view, uint32_t end)
+{
+	const struct frond_end *ends = view->asked->ends;
+	return end == view->asked->end_count || end == 0 || ends[end].ends_in_ms != ends[end - 1].ends_in_ms;
+}
+
+static uint32_t next_time(const struct view *view, uint32_t end)
+{
+	while (!is_time(view, end))
+		end++;
+	return end;
+}
+
+/* A time between lo and hi, near the middle; hi: there is none. */
+static uint32_t time_between(const struct view *view, uint32_t lo, uint32_t hi)
+{
+	uint32_t middle = lo + (hi - lo) / 2, at = next_time(view, middle);
+	if (at < hi && at > lo)
+		return at;
+	for (at = middle; at > lo && !is_time(view, at); at--)
+		;
+	return at > lo ? at : hi;
+}
+
+/* Members that leaves or spines with these counts take, at most. */
+#define MEMBERS_OF(at_least, size, members)                                                                            \
+	for (uint32_t gpus = (size); gpus <= FROND_GPUS_MAX; gpus += (size))                                           \
+	(members) += (at_least)[gpus]
+
+/* By counts alone: could a domain of the rule hold what is missing, or the whole cluster where there is no rule? */
+static bool may_fit(const struct view *view)
+{
+	const struct fabric *fabric = &view->core->fabric;
+	uint64_t whole = (uint64_t)view->missing * view->size, all = 0;
+	bool one_node = view->rule.name == FROND_RULE_SINGLE_NODE,
+	     loose = view->rule.name == FROND_RULE_NONE || one_node;
+	budget_charge(budget_of(view), (uint64_t)STEPS_LEAF * fabric->leaf_count);
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
+		uint64_t members = 0;
+		MEMBERS_OF(fabric->leaf[leaf].at_least, view->size, members);
+		if (one_node)
+			members = whole <= FROND_GPUS_MAX && fabric->leaf[leaf].at_least[whole] > 0 ? view->missing : 0;
+		all += members;
+		if (view->rule.name < FROND_RULE_ADJACENT_LEAVES && !loose && members >= view->missing)
+			return true;
+		if (one_node && members > 0)
+			return true;
+	}
+	for (uint32_t spine = 0; view->rule.name == FROND_RULE_ADJACENT_LEAVES && spine < fabric->spine_count;
+	     spine++) {
+		uint64_t members = 0;
+		MEMBERS_OF(fabric->spine[spine].at_least, view->size, members);
+		if (members >= view->missing)
+			return true;
+	}
+	for (uint32_t at = fabric->leaf_start[fabric->leaf_count]; loose && at < fabric->node_count; at++) {
+		uint32_t free = node_free_count(&view->core->nodes[fabric->order[at]]);
+		if (one_node && free >= whole)
+			return true;
+		all += free / view->size;
+	}
+	return all >= view->missing &&
+	       (view->rule.name == FROND_RULE_NONE || view->rule.name == FROND_RULE_ADJACENT_SPINES);
+}
+
+static bool may_fit_at(struct view *view, uint32_t end)
+{
+	go_to(view, end);
+	return may_fit(view);
+}
+
+/* No later time is worth a look: there is none, it never fits, or the budget is spent. */
+static bool is_last(const struct view *view, uint32_t at)
+{
+	uint32_t outcome = view->answer.plan.outcome;
+	return at == view->asked->end_count || outcome == FROND_NEVER || outcome == FROND_REFUSED ||
+	       budget_of(view)->spent;
+}
+
+/* The first time from `from` on of which `is` holds, where it holds of all after it: by doubling, so that few pods move when
+ * the end is near, then by halves. False: of none. */
+static bool find_by_halves(struct view *view, uint32_t from, bool (*is)(struct view *, uint32_t), uint32_t *at)
+{
+	uint32_t count = view->asked->end_count, lo = from, step = 1;
+	*at = from;
+	while (!is(view, *at)) {
+		if (is_last(view, *at))
+			return false;
+		lo = *at;
+		*at = next_time(view, count - lo > step ? lo + step : count);
+		step *= 2;
+	}
+	for (;;) {
+		uint32_t middle = *at > lo ? time_between(view, lo, *at) : *at;
+		if (middle == *at)
+			return true;
+		if (is(view, middle))
+			*at = middle;
+		else
+			lo = middle;
+	}
+}
+
+/* The same, one time after the other. */
+static bool find_in_order(struct view *view, uint32_t from, uint32_t *at)
+{
+	for (*at = from; !fits_at(view, *at); *at = next_time(view, *at + 1))
+		if (is_last(view, *at))
+			return false;
+	return true;
+}
+
+static bool find_time(struct view *view, uint32_t *at)
+{
+	*at = view->now;
+	if (fits_at(view, view->now))
+		return true;
+	if (is_last(view, view->now))
+		return false;
+	bool relaxes = view->ask->mode != MODE_REQUIRED || view->answer.plan.flags & FROND_PLAN_SHAPELESS;
+	view->rule = rule_of(view->ask, &view->answer);
+	if (relaxes && !view->ask->latency_sensitive)
+		view->rule.name = FROND_RULE_NONE;
+	uint32_t from;
+	if (!find_by_halves(view, next_time(view, view->now + 1), may_fit_at, &from))
+		return false;
+	if (view->ask->gpu.mode == MODE_REQUIRED)
+		return find_in_order(view, from, at);
+	return find_by_halves(view, from, fits_at, at);
+}
+
+/* ---- phase 3: where -------------------------------------------------------------------------------------------------- */
+
+/* Could the span hold what is missing, by counting GPUs of open nodes? */
+static bool may_hold(const struct view *view, const struct span *span)
+{
+	const struct fabric *fabric = &view->core->fabric;
+	uint64_t members = 0;
+	for (uint32_t at = span->first; at < span->end && members < view->missing;) {
+		uint32_t leaf = fabric->leaf_of[at];
+		bool whole = leaf != FROND_NONE && span->nvlink == FROND_NONE && fabric->leaf_start[leaf] == at &&
+			     fabric->leaf_start[leaf + 1] <= span->end;
+		if (whole) {
+			for (uint32_t gpus = view->size; gpus <= FROND_GPUS_MAX; gpus += view->size)
+				members += fabric->leaf[leaf].at_least[gpus];
+			at = fabric->leaf_start[leaf + 1];
+			continue;
+		}
+		const struct node *node = &view->core->nodes[fabric->order[at]];
+		if (node_open(node) && span_has(fabric, span, at))
+			members += node_free_count(node) / view->size;
+		at++;
+	}
+	return members >= view->missing;
+}
+
+/* The plan in the first domain that holds the gang; without a rule, or when the budget has no more, as plan() would. */
+static void choose_domain(struct view *view)
+{
+	const struct fabric *fabric = &view->core->fabric;
+	bool placed = fits_anywhere(view); /* what was tried last may be another time */
+	struct rule rule = rule_of(view->ask, &view->answer);
+	if (!placed || rule.name == FROND_RULE_NONE || view->answer.plan.flags & FROND_PLAN_RELAXED)
+		return;
+	for (struct spans spans = spans_of(fabric, &rule, ask_spreads(view->ask)); spans_next(&spans);) {
+		if (!budget_take(budget_of(view), 1 + (spans.span.end - spans.span.first) / 8)) {
+			view->cut = true;
+			break;
+		}
+		if (may_hold(view, &spans.span) && fits_inside(view, &spans.span))
+			return;
+	}
+	*budget_of(view) = (struct budget){.left = budget_of(view)->left};
+	place_gang(view->core->work, view->ask, &view->answer, view->places);
+}
+
+/* A node of the window, in a list that is sorted by node. */
+#define NODE_SHIFT 8u /* bits for what is wanted there */
+#define NODE_BUSY  (1ull << 7)
+
+/* The nodes of a window, and how many of them have the members' GPUs free. */
+static void count_nodes(const struct view *view, const struct frond_place *places, uint32_t *nodes, uint32_t *free)
+{
+	uint64_t *list = place_scratch(view->core->work);
+	uint32_t count = 0;
+	*nodes = *free = 0;
+	for (uint32_t i = 0; i < view->ask->count; i++) {
+		const struct frond_member *member = &view->ask->members[i];
+		if (member->gpus == 0 || member->pinned_slot != FROND_NONE)
+			continue;
+		const struct node *node = &view->core->nodes[places[i].slot];
+		bool busy = !node_open(node) || (places[i].gpu_mask & ~node_free_mask(node)) != 0;
+		list[count++] = (uint64_t)places[i].slot << NODE_SHIFT | (busy ? NODE_BUSY : 0) | member->gpus;
+	}
+	assert(count * sizeof *list <= place_scratch_bytes(view->core->work));
+	sort_u64(list, count);
+	for (uint32_t i = 0; i < count;) {
+		uint64_t slot = list[i] >> NODE_SHIFT;
+		uint32_t wanted = 0;
+		bool busy = false;
+		for (; i < count && list[i] >> NODE_SHIFT == slot; i++) {
+			wanted += (uint32_t)(list[i] & (NODE_BUSY - 1));
+			busy |= (list[i] & NODE_BUSY) != 0;
+		}
+		*nodes += 1;
+		*free += !busy && wanted <= node_free_count(&view->core->nodes[slot]);
+	}
+}
+
+/* Do the members still fit there as they are, by number and by the rule? *plan: what they use. */
+static bool kept_meets(const struct view *view, const struct rule *rule, struct frond_plan *plan)
+{
+	const struct fabric *fabric = &view->core->fabric;
+	const struct frond_place *kept = view->asked->kept;
+	uint32_t *positions = place_scratch(view->core->work), count = 0;
+	for (uint32_t i = 0; i < view->ask->count; i++) {
+		const struct frond_member *member = &view->ask->members[i];
+		if (member->gpus == 0)
+			continue;
+		bool pinned = member->pinned_slot != FROND_NONE;
+		uint32_t slot = pinned ? member->pinned_slot : kept[i].slot;
+		if (slot >= view->core->node_cap || !view->core->nodes[slot].present ||
+		    (!pinned && bits_count(kept[i].gpu_mask) != member->gpus))
+			return false;
+		positions[count++] = fabric->position[slot];
+	}
+	if (!positions_meet(fabric, positions, count, rule))
+		return false;
+	struct use use = use_none();
+	for (uint32_t i = 0; i < count; i++)
+		use_add(&use, fabric, positions[i], 0);
+	plan_use(plan, &use);
+	return true;
+}
+
+/* The gang starts nowhere earlier than now: where the window that it has is free by now, too, it stays. */
+static bool kept_stays(struct view *view)
+{
+	uint32_t nodes, free;
+	struct frond_plan plan = view->answer.plan;
+	if (view->asked->kept == NULL)
+		return false;
+	struct rule rule = rule_of(view->ask, &view->answer);
+	if (view->answer.plan.flags & FROND_PLAN_RELAXED)
+		rule.name = FROND_RULE_NONE;
+	if (!kept_meets(view, &rule, &plan))
+		return false;
+	count_nodes(view, view->asked->kept, &nodes, &free);
+	if (nodes == free)
+		view->answer.plan = plan;
+	return nodes == free;
+}
+
+/* ---- the call -------------------------------------------------------------------------------------------------------- */
+
+static void count_members(struct view *view)
+{
+	uint64_t gpus = 0;
+	for (uint32_t i = 0; i < view->ask->count; i++) {
+		const struct frond_member *member = &view->ask->members[i];
+		if (member->gpus == 0 || member->pinned_slot != FROND_NONE)
+			continue;
+		view->mixed |= gpus > 0 && view->size != member->gpus;
+		view->size = member->gpus;
+		gpus += member->gpus;
+	}
+	view->size = view->mixed || gpus == 0 ? 1 : view->size;
+	view->missing = (uint32_t)(gpus / view->size);
+}
+
+static void tell(struct view *view, uint32_t at, struct frond_window *out)
+{
+	const struct window_question *asked = view->asked;
+	out->start_ms = at > view->now ? asked->ends[at - 1].ends_in_ms : 0;
+	go_to(view, view->now);
+	count_nodes(view, view->places, &out->nodes, &out->free);
+}
+
+static void find(struct view *view, struct frond_window *out)
+{
+	uint32_t at;
+	while (view->now < view->asked->end_count && view->asked->ends[view->now].ends_in_ms == 0)
+		view->now++;
+	if (!find_time(view, &at)) {
+		uint32_t *outcome = &view->answer.plan.outcome;
+		if (view->cut && *outcome != FROND_NEVER && *outcome != FROND_REFUSED)
+			*outcome = FROND_UNDECIDED;
+		return;
+	}
+	go_to(view, at);
+	choose_domain(view);
+	if (view->answer.plan.outcome != FROND_PLACED) {
+		view->answer.plan.outcome = FROND_UNDECIDED; /* found with a larger share of the budget */
+		view->cut = true;
+		return;
+	}
+	out->kept = kept_stays(view);
+	if (out->kept)
+		memcpy(view->places, view->asked->kept, view->ask->count * sizeof *view->places);
+	tell(view, at, out);
+}
+
+int32_t window(struct core *core, const struct window_question *question, struct frond_window *out,
+	       struct frond_place *places, uint32_t *bad)
+{
+	struct view view = {.core = core, .asked = question, .ask = question->ask, .places = places};
+	*out = (struct frond_window){.start_ms = FROND_WINDOW_NEVER};
+	if (!mark_ends(&view, bad)) {
+		unmark_ends(&view, *bad);
+		return FROND_BAD;
+	}
+	budget_begin(place_budget(core->work), core->fabric.node_count);
+	count_members(&view);
+	count_evictable(&view, false);
+	find(&view, out);
+	go_to(&view, 0);
+	count_evictable(&view, true);
+	unmark_ends(&view, question->end_count);
+	view.answer.plan.generation = core->generation;
+	view.answer.plan.flags |= view.cut ? FROND_PLAN_BOUNDED : 0;
+	out->plan = view.answer.plan;
+	out->outcome = view.answer.plan.outcome;
+	return FROND_OK;
+}
