@@ -228,6 +228,42 @@ static int32_t check_spine(const struct core *core, uint32_t spine, struct out *
 	return FROND_OK;
 }
 
+/* The sums of a block are what its leaves have, each of which has been checked. */
+static int32_t check_block(const struct fabric *fabric, uint32_t first, struct out *out)
+{
+	const struct block_sum *block = &fabric->block[first >> fabric->block_shift];
+	uint32_t end = min_u32(first + (1u << fabric->block_shift), fabric->leaf_count);
+	uint32_t least = UINT32_MAX, most = 0, kind = fabric->leaf_kind[first];
+	for (uint32_t leaf = first; leaf < end; leaf++) {
+		const struct leaf_sum *sum = &fabric->leaf[leaf];
+		least = min_u32(least, sum->free);
+		most = max_u32(most, sum->free);
+		kind = kind == fabric->leaf_kind[leaf] && sum->total == fabric->leaf[first].total ? kind : FROND_NONE;
+	}
+	bool same = block->free_least == least && block->free_most == most;
+	same &= block->kind == kind;
+	for (uint32_t i = 1; i <= FROND_GPUS_MAX; i++) {
+		least = UINT32_MAX;
+		most = 0;
+		for (uint32_t leaf = first; leaf < end; leaf++) {
+			least = min_u32(least, fabric->leaf[leaf].at_least[i]);
+			most = max_u32(most, fabric->leaf[leaf].at_least[i]);
+		}
+		same &= block->least[i - 1] == least && block->most[i - 1] == most;
+	}
+	return same ? FROND_OK
+		    : BROKEN(out, "leaves %" PRIu32 " to %" PRIu32 " have other counts than their block says", first,
+			     end - 1);
+}
+
+static int32_t check_blocks(const struct fabric *fabric, struct out *out)
+{
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf += 1u << fabric->block_shift)
+		if (check_block(fabric, leaf, out) != FROND_OK)
+			return FROND_BROKEN;
+	return FROND_OK;
+}
+
 static int32_t check_fabric(const struct core *core, struct out *out)
 {
 	const struct fabric *fabric = &core->fabric;
@@ -253,6 +289,8 @@ static int32_t check_fabric(const struct core *core, struct out *out)
 	for (spine = 0; spine < fabric->spine_count; spine++)
 		if (check_spine(core, spine, out) != FROND_OK)
 			return FROND_BROKEN;
+	if (check_blocks(fabric, out) != FROND_OK)
+		return FROND_BROKEN;
 	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
 		present += core->nodes[slot].present;
 		placed += fabric->position[slot] != FROND_NONE;

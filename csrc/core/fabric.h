@@ -36,6 +36,14 @@ _Static_assert(FROND_MODELS <= LEAF_MODELS, "a model and two bits");
 
 #define LEAF_DOMAINS 8191u /* NVLink domains of a leaf that are told apart; with more the leaf counts as one */
 
+/* Leaves in a row, whatever spines they are under: a search passes over all of them by one look, or over those that are
+ * under its spine, of which the same is true. */
+struct block_sum {
+	uint16_t least[FROND_GPUS_MAX], most[FROND_GPUS_MAX]; /* of their at_least[1 …] */
+	uint32_t free_least, free_most;                       /* of their free GPUs */
+	uint32_t kind; /* leaf_kind of each, and all have as many GPUs; FROND_NONE: they differ */
+};
+
 struct fabric {
 	struct undo *undo;
 	uint32_t node_count;    /* entries in order */
@@ -57,11 +65,18 @@ struct fabric {
 	uint32_t *spine_core;   /* spine → core; spines of two cores are not adjacent */
 	struct leaf_sum *leaf;
 	struct spine_sum *spine;
-	uint32_t gpus_most; /* of a node in a leaf */
-	uint32_t lacking;   /* nodes that node_lacks(), with or without a leaf */
-	bool split;         /* some leaf is LEAF_SPLIT */
-	bool unlike;        /* leaf_model is not the same of all leaves */
-	bool stale;         /* a node's GPUs, model, links or speed have changed: shapes are to be compared anew */
+	struct block_sum *block;
+	uint32_t block_most;  /* blocks that there is room for */
+	uint32_t block_shift; /* a block is 2^so many leaves; the last one may be shorter */
+	struct {
+		uint32_t counts; /* at_least[0 … counts - 1] of its leaf counted it */
+		uint32_t free;   /* GPUs of that leaf */
+	} out;                   /* the node that was taken out, until it is put in */
+	uint32_t gpus_most;      /* of a node in a leaf */
+	uint32_t lacking;        /* nodes that node_lacks(), with or without a leaf */
+	bool split;              /* some leaf is LEAF_SPLIT */
+	bool unlike;             /* leaf_model is not the same of all leaves */
+	bool stale;              /* a node's GPUs, model, links or speed have changed: shapes are to be compared anew */
 };
 
 /* A labelled leaf has a node; a fabric file may list leaves that have none: they keep their place in the order, because
@@ -70,6 +85,11 @@ struct fabric {
 #define FABRIC_LEAVES(nodes) ((nodes) / 8ull + 4096ull)
 #define FABRIC_SPINES(nodes) ((nodes) / 32ull + 1024ull)
 _Static_assert(FABRIC_SPINES(FROND_NODES_MAX) <= 1u << 14 && FROND_NODES_MAX < 1u << 18, "spine_sum has room");
+
+/* A delta may have to look at each leaf of a block: there are 32 of them where the blocks suffice, and never more than 128. */
+#define FABRIC_BLOCK_SHIFT      5u
+#define FABRIC_BLOCK_SHIFT_MOST 7u
+#define FABRIC_BLOCKS(nodes)    ((FABRIC_LEAVES(nodes) >> FABRIC_BLOCK_SHIFT_MOST) + 1)
 
 void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo, uint32_t nodes);
 
@@ -91,6 +111,12 @@ static inline uint32_t node_kind(const struct node *node)
 static inline uint32_t leaf_nodes(const struct fabric *fabric, uint32_t leaf)
 {
 	return fabric->leaf_start[leaf + 1] - fabric->leaf_start[leaf];
+}
+
+/* The last leaf of its block, and one more. */
+static inline uint32_t block_end(const struct fabric *fabric, uint32_t leaf)
+{
+	return min_u32(((leaf >> fabric->block_shift) + 1) << fabric->block_shift, fabric->leaf_count);
 }
 
 /* Is the spine next to the one before it? */

@@ -131,8 +131,6 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 				   uint32_t nodes, bool unlike)
 {
 	const struct champion *champion = &work->candidates.champion;
-	if (champion->from > champion->to)
-		return item;
 	const struct leaf_sum *leaves = work->fabric->leaf;
 	const uint16_t *kinds = work->fabric->leaf_kind;
 	uint32_t kind = champion->kind, total = leaves[champion->item].total, breaks = champion->breaks;
@@ -198,6 +196,55 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 	}
 }
 
+/* Do leaves like the champion lose with so many of their GPUs free, from `least` to `most`? Either their number says so
+ * (struct champion), or nobody uses any of them and each would be broken, or their scores are lower and decide. */
+static bool lose_between(struct place_work *work, uint32_t least, uint32_t most)
+{
+	struct champion *champion = &work->candidates.champion;
+	uint32_t total = work->fabric->leaf[champion->item].total, gpus = work->gang.missing * work->gang.size;
+	if ((least >= champion->from && most <= champion->to) || (least == total && least >= champion->breaks))
+		return true;
+	if (work->ask->strategy == STRATEGY_CONSOLIDATED || work->ask->latency_sensitive || !breaks_least(work) ||
+	    place_leaf_score(work, least, total - least, total, gpus) + 2 > champion->value ||
+	    place_leaf_score(work, most, total - most, total, gpus) + 2 > champion->value)
+		return false;
+	bool first = champion->from > champion->to;
+	champion->from = first ? least : min_u32(champion->from, least);
+	champion->to = first ? most : max_u32(champion->to, most);
+	return true;
+}
+
+/* Do the sums of a block say all about these leaves of it: they do not even come nearer, or they are candidates that lose? A
+ * leaf with a GPU that is neither free nor used has fewer in use than lose_between() takes for granted: its score is no
+ * higher. */
+static bool walk_block(struct place_work *work, const struct walk *walk, uint32_t lo, uint32_t hi)
+{
+	const struct fabric *fabric = work->fabric;
+	const struct block_sum *block = &fabric->block[lo >> fabric->block_shift];
+	const struct champion *champion = &work->candidates.champion;
+	if (block->most[walk->gpus - 1] < walk->least)
+		return true;
+	if (block->least[walk->gpus - 1] < walk->enough || champion->kind == FROND_NONE || fabric->unlike ||
+	    block->kind != champion->kind || fabric->leaf[lo].total != fabric->leaf[champion->item].total ||
+	    hi - lo > FROND_CANDIDATES - work->candidates.seen ||
+	    !lose_between(work, block->free_least, block->free_most))
+		return false;
+	work->candidates.seen += hi - lo;
+	return true;
+}
+
+/* Exceptions are left out of the counts of leaves and spines, not of blocks. */
+static void walk_spine(struct place_work *work, struct walk *walk, uint32_t spine)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t hi = fabric->spine_start[spine + 1];
+	for (uint32_t lo = fabric->spine_start[spine], end; lo < hi && !work->candidates.stop; lo = end) {
+		end = min_u32(block_end(fabric, lo), hi);
+		if (work->spine_excepted[spine] || !walk_block(work, walk, lo, end))
+			walk_leaves(work, walk, lo, end);
+	}
+}
+
 /* Leaves that lose for certain are counted and looked at no further. */
 void place_singles(struct place_work *work)
 {
@@ -221,7 +268,7 @@ void place_singles(struct place_work *work)
 		uint32_t before = work->candidates.seen;
 		if (place_alike_seen(work, spine, true))
 			continue;
-		walk_leaves(work, &walk, fabric->spine_start[spine], fabric->spine_start[spine + 1]);
+		walk_spine(work, &walk, spine);
 		place_alike_remember(work, spine, work->candidates.seen - before);
 	}
 }

@@ -550,8 +550,7 @@ static inline bool place_pins_in_domain(const struct place_work *work)
 
 static inline void place_alike_forget(struct place_work *work)
 {
-	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++)
-		work->candidates.alike_seen[spine] = 0;
+	memset(work->candidates.alike_seen, 0, work->fabric->spine_count * sizeof *work->candidates.alike_seen);
 }
 
 static inline bool place_untouched(const struct place_work *work, uint32_t spine)

@@ -290,6 +290,28 @@ static void test_sums_of_leaves_and_spines(void)
 	}
 }
 
+static void test_sums_of_blocks(void)
+{
+	static const char wrong[] = "leaves 0 to 3 have other counts than their block says";
+	struct fabric *fabric = &core->fabric;
+	struct block_sum *block = fabric->block;
+	for (uint32_t i = 0; i < FROND_GPUS_MAX; i++) {
+		BREAK(block->least[i], (uint16_t)(block->least[i] + 1), wrong);
+		BREAK(block->most[i], (uint16_t)(block->most[i] - 1), wrong);
+	}
+	BREAK(block->free_least, block->free_least - 1, wrong);
+	BREAK(block->free_most, block->free_most + 1, wrong);
+	BREAK(block->kind, FROND_NONE, wrong);
+	struct block_sum blocks[2] = {block[0], block[1]}; /* of two leaves each */
+	fabric->block_shift = 1;
+	block[1] = block[0];
+	broken("leaves 0 to 1 have other counts than their block says");
+	fabric->block_shift = 5;
+	block[0] = blocks[0];
+	block[1] = blocks[1];
+	check(c);
+}
+
 static void test_nodes_that_say_something_else_than_their_leaf_has_counted(void)
 {
 	struct node *node = &core->nodes[slot_of(c, "node-8")]; /* cordoned, and otherwise free */
@@ -349,6 +371,7 @@ int main(void)
 	RUN_TEST(test_order_of_the_fabric);
 	RUN_TEST(test_leaves_and_spines_of_the_fabric);
 	RUN_TEST(test_sums_of_leaves_and_spines);
+	RUN_TEST(test_sums_of_blocks);
 	RUN_TEST(test_nodes_that_say_something_else_than_their_leaf_has_counted);
 	RUN_TEST(test_counts_and_memory_of_link_tables);
 	RUN_TEST(test_the_sentence_is_cut_where_the_buffer_ends);
