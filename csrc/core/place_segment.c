@@ -278,7 +278,7 @@ void fewest_in(struct place_work *work, uint32_t leaf, const struct parts *parts
 
 /* ---- what a leaf holds ----------------------------------------------------------------------------------------------------- */
 
-struct holding holding_under(struct holding holding, const struct segment_need *need, uint32_t members)
+struct segment_hold holding_under(struct segment_hold holding, const struct segment_need *need, uint32_t members)
 {
 	holding.whole = min_u32(holding.whole, members / need->size);
 	if (members < need->tail)
@@ -288,15 +288,15 @@ struct holding holding_under(struct holding holding, const struct segment_need *
 	return holding;
 }
 
-struct holding holding_of_members(uint32_t members, const struct segment_need *need)
+struct segment_hold holding_of_members(uint32_t members, const struct segment_need *need)
 {
-	struct holding all = {.whole = UINT32_MAX, .with_tail = need->tail > 0 ? UINT32_MAX : NO_TAIL};
+	struct segment_hold all = {.whole = UINT32_MAX, .with_tail = need->tail > 0 ? UINT32_MAX : NO_TAIL};
 	return holding_under(all, need, members);
 }
 
-struct holding holding_of_parts(const uint32_t *room, uint32_t count, const struct segment_need *need)
+struct segment_hold holding_of_parts(const uint32_t *room, uint32_t count, const struct segment_need *need)
 {
-	struct holding holding = {.whole = 0, .with_tail = NO_TAIL};
+	struct segment_hold holding = {.whole = 0, .with_tail = NO_TAIL};
 	bool spare = false;
 	for (uint32_t part = 0; part < count; part++) {
 		holding.whole += room[part] / need->size;
@@ -307,9 +307,9 @@ struct holding holding_of_parts(const uint32_t *room, uint32_t count, const stru
 	return holding;
 }
 
-struct holding holding_by_nodes(const struct fewest *fewest, uint32_t nodes)
+struct segment_hold holding_by_nodes(const struct fewest *fewest, uint32_t nodes)
 {
-	struct holding holding = {.whole = 0, .with_tail = NO_TAIL};
+	struct segment_hold holding = {.whole = 0, .with_tail = NO_TAIL};
 	for (uint32_t w = 0; w <= fewest->most; w++) {
 		if (fewest->nodes[0][w] != NO_NODES && fewest->nodes[0][w] <= nodes)
 			holding.whole = w;
@@ -343,7 +343,7 @@ static uint32_t hold_of(struct place_work *work, uint32_t leaf)
 {
 	const struct ask *ask = work->ask;
 	const struct segment_need *need = &work->segments.today;
-	struct holding holding;
+	struct segment_hold holding;
 	if (!work->segments.nvlink) {
 		uint32_t members = place_hold_members(work, leaf), owed = owed_by(work, leaf);
 		if (members < owed)

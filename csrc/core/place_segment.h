@@ -34,18 +34,18 @@ struct fewest {
 void fewest_in(struct place_work *work, uint32_t leaf, const struct parts *parts, uint32_t count, bool today,
 	       struct fewest *fewest);
 
-struct holding {
+struct segment_hold {
 	uint32_t whole;     /* segments */
 	uint32_t with_tail; /* beside the short one, + 1; NO_TAIL: that does not fit at all */
 };
 
 /* No more than so many members in all. */
-struct holding holding_under(struct holding holding, const struct segment_need *need, uint32_t members);
+struct segment_hold holding_under(struct segment_hold holding, const struct segment_need *need, uint32_t members);
 /* One domain with room for so many members. */
-struct holding holding_of_members(uint32_t members, const struct segment_need *need);
+struct segment_hold holding_of_members(uint32_t members, const struct segment_need *need);
 /* By counting: the short one uses what is left of a domain, or the place of a whole one. */
-struct holding holding_of_parts(const uint32_t *room, uint32_t count, const struct segment_need *need);
+struct segment_hold holding_of_parts(const uint32_t *room, uint32_t count, const struct segment_need *need);
 /* With so many nodes. */
-struct holding holding_by_nodes(const struct fewest *fewest, uint32_t nodes);
+struct segment_hold holding_by_nodes(const struct fewest *fewest, uint32_t nodes);
 
 #endif

@@ -12,7 +12,7 @@
 /* ---- what a leaf could hold ------------------------------------------------------------------------------------------- */
 
 struct could {                     /* in the scratch, by leaf */
-	uint16_t whole, with_tail; /* of struct holding */
+	uint16_t whole, with_tail; /* of struct segment_hold */
 	uint32_t crossed;          /* its link is fast enough */
 };
 _Static_assert(sizeof(struct could) == sizeof(uint64_t), "one for each leaf, where sums are");
@@ -23,11 +23,11 @@ static struct could *coulds(const struct place_work *work)
 }
 
 /* `single`: one member on a node. */
-static struct holding holding_ever(struct place_work *work, uint32_t leaf, bool single)
+static struct segment_hold holding_ever(struct place_work *work, uint32_t leaf, bool single)
 {
 	const struct ask *ask = work->ask;
 	const struct segment_need *need = &work->segments.ever;
-	struct holding holding;
+	struct segment_hold holding;
 	if (!work->segments.nvlink) {
 		uint32_t nodes, each, members = place_cap(work, leaf, &nodes, &each);
 		if (!place_cap_counted(work, leaf))
@@ -51,7 +51,7 @@ static struct holding holding_ever(struct place_work *work, uint32_t leaf, bool 
 static void count_leaves(struct place_work *work, bool single)
 {
 	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count; leaf++) {
-		struct holding holding = holding_ever(work, leaf, single);
+		struct segment_hold holding = holding_ever(work, leaf, single);
 		coulds(work)[leaf] = (struct could){.whole = (uint16_t)min_u32(holding.whole, INT16_MAX),
 						    .with_tail = (uint16_t)min_u32(holding.with_tail, INT16_MAX),
 						    .crossed = !item_slow(work, leaf)};
