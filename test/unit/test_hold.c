@@ -16,7 +16,7 @@ enum { STEPS_USUAL = 1500, GANGS = 6, MOVES = 64, WHERE = 64 };
 static struct cluster *c, *plain;
 static char where[WHERE];
 static struct {
-	uint32_t placed, waiting, victims, windows, moves, repairs, ordered, own, clashing;
+	uint32_t placed, waiting, victims, windows, moves, repairs, ordered, own, clashing, uncut;
 } seen;
 
 void setUp(void)
@@ -737,9 +737,13 @@ static void one_cluster_in_use(void)
 	TEST_ASSERT_EQUAL_INT64(theirs.window.start_ms, mine.window.start_ms);
 	ask_defrag(c, &w, &mine);
 	ask_defrag(plain, &w, &theirs);
-	TEST_ASSERT_EQUAL_UINT32(theirs.moves.outcome, mine.moves.outcome);
-	TEST_ASSERT_EQUAL_UINT32(theirs.moves.count, mine.moves.count);
-	TEST_ASSERT_EQUAL_UINT32(theirs.moves.lower_bound, mine.moves.lower_bound);
+	/* Nodes with unhealthy GPUs are paid for one by one: where the bound cuts one of the searches, it cuts elsewhere. */
+	if (!((mine.moves.flags | theirs.moves.flags) & FROND_PLAN_BOUNDED)) {
+		TEST_ASSERT_EQUAL_UINT32(theirs.moves.outcome, mine.moves.outcome);
+		TEST_ASSERT_EQUAL_UINT32(theirs.moves.count, mine.moves.count);
+		TEST_ASSERT_EQUAL_UINT32(theirs.moves.lower_bound, mine.moves.lower_bound);
+		seen.uncut++;
+	}
 	unchanged(c);
 }
 
@@ -759,7 +763,7 @@ static void many(void (*one)(void))
 		enough |= seen.placed > 500 && seen.waiting > 500 && seen.victims > 100 && seen.windows > 50 &&
 			  seen.moves > 30 && seen.repairs > 50 && seen.ordered > 300 && seen.own > 1000;
 	else
-		enough |= seen.clashing > 1000;
+		enough |= seen.clashing > 1000 && seen.uncut > steps / 2;
 	printf("%u placed, %u waiting, %u with victims, %u with windows, %u with moves, %u repairs, %u orders, %u own "
 	       "holds, %u on GPUs "
 	       "in use\n",

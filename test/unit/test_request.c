@@ -59,8 +59,11 @@ static void test_named_gpus_are_had_when_they_are_free(void)
 	TEST_ASSERT_EQUAL_UINT32(7, c->places[0].slot);
 	TEST_ASSERT_EQUAL_HEX32(0x42, c->places[0].gpu_mask & 0x52);
 	occupy(c, "node-8", 0x42); /* all of them: as if nothing had been named */
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, ask(&w, NULL, 0, NULL));
+	struct frond_place unnamed = c->places[0];
 	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, ask(&w, named, 1, NULL));
-	TEST_ASSERT_NOT_EQUAL(7, c->places[0].slot);
+	TEST_ASSERT_EQUAL_UINT32(unnamed.slot, c->places[0].slot);
+	TEST_ASSERT_EQUAL_HEX32(unnamed.gpu_mask, c->places[0].gpu_mask);
 }
 
 static void test_a_node_without_room_for_the_pod_is_not_preferred(void)
