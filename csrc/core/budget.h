@@ -19,7 +19,7 @@
 #define STEPS_SETS      4u   /* sets of GPUs that are compared for one step */
 #define STEPS_ITEM      2u   /* an item that has been looked at is asked again */
 #define STEPS_LEAF      2u   /* what a leaf has in sum */
-#define STEPS_EXCEPTION 8u   /* an exception is marked, and the mark is taken away */
+#define STEPS_EXCEPTION 12u  /* an exception is marked, and the mark is taken away */
 #define STEPS_GAIN      8u   /* a gain that is kept, or that the sums of a leaf tell */
 #define STEPS_FILL      24u  /* a node of an item that is filled to see what that brings */
 #define STEPS_TURN      8u   /* and every time that it is asked whether it is its turn */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place_work.h"
 
-
 #define ROWS             3u     /* by member, of place_span.c */
 #define POINTS_LEAST     5u     /* for place_table.c, in such rows: with few points it is computed more often */
 #define TABLE_ITEM_BYTES 22u    /* of place_table.c: the list, three numbers and a key; an item is one node at least */

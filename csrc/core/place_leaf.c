@@ -415,33 +415,38 @@ static void fill_node(struct place_work *work, uint32_t position, uint32_t membe
 		work->taken[position] = (uint16_t)(work->taken[position] | place_gpus(work, position, work->gang.size));
 }
 
+#define TURN_LEFT 8u         /* bits of GPUs left over */
+#define TURN_NONE UINT32_MAX /* never again */
+
 /* Where the next member on a node stands: best bottleneck, then fewest GPUs left over; lower comes first. */
-static uint64_t turn_of(const struct place_work *work, uint32_t position)
+static uint32_t turn_of(const struct place_work *work, uint32_t position)
 {
 	uint32_t free = node_free_count(&work->nodes[work->fabric->order[position]]);
 	uint32_t left = free - (work->take[position] + 1u) * work->gang.size;
-	return (uint64_t)(UINT16_MAX - place_bottleneck(work, position)) << 32 | left;
+	return (UINT16_MAX - place_bottleneck(work, position)) << TURN_LEFT | left;
 }
 
 struct filling {
 	struct rooms rooms;
+	uint32_t *
+		turns; /* by node of the item, when it is its turn: TURN_NONE: never; NULL: there is no room for them */
 	uint32_t bound; /* nodes that may still be opened; UINT32_MAX: any number */
 	uint32_t members;
 };
 
-/* Puts the members on a node whose turn it is, and says when it is its turn again; UINT64_MAX: never. A node that may not
+/* Puts the members on a node whose turn it is, and says when it is its turn again; TURN_NONE: never. A node that may not
  * be opened now may not be opened later either: with another one more instead there are more. */
-static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint32_t position, uint64_t turn)
+static uint32_t fill_turn(struct place_work *work, struct filling *filling, uint32_t position, uint32_t turn)
 {
 	uint32_t room = place_node_now(work, position);
 	while (filling->members > 0 && work->take[position] < room) {
 		bool fresh = work->take[position] == 0 && work->pin[position] == 0;
+		uint32_t own = turn_of(work, position);
+		if (own > turn)
+			return own;
 		if (fresh && filling->bound != UINT32_MAX &&
 		    !affordable(filling->rooms, filling->bound, room, filling->members))
 			break;
-		uint64_t own = turn_of(work, position);
-		if (own > turn)
-			return own;
 		uint32_t more = 1;
 		if (even(work, position))
 			more = min_u32(filling->members, room - work->take[position]); /* its turn until it is full */
@@ -457,7 +462,7 @@ static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint
 		work->take[position] = (uint8_t)(work->take[position] + more);
 		filling->members -= more;
 	}
-	return UINT64_MAX;
+	return TURN_NONE;
 }
 
 /* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). All nodes whose turn it is
@@ -470,18 +475,26 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 		fill_node(work, item_start(work, item), members);
 		return;
 	}
+	uint32_t start = item_start(work, item), nodes = item_end(work, item) - start;
 	struct filling filling = {.rooms = rooms_of(work, item), .members = members};
 	filling.bound = node_bound(work, item, &filling.rooms, members);
-	for (uint64_t turn = 0, next; filling.members > 0; turn = next) {
-		next = UINT64_MAX;
-		budget_charge(&work->budget, (uint64_t)STEPS_TURN * (item_end(work, item) - item_start(work, item)));
-		for (uint32_t position = item_start(work, item); position < item_end(work, item); position++) {
-			if (work->take[position] > 0 && even(work, position))
-				continue; /* full */
-			uint64_t own = fill_turn(work, &filling, position, turn);
-			next = own < next ? own : next;
+	if (nodes <= FROND_MEMBERS_MAX * sizeof *work->member_list / sizeof *filling.turns)
+		filling.turns = (uint32_t *)(void *)work->member_list;
+	for (uint32_t i = 0; i < nodes && filling.turns != NULL; i++)
+		filling.turns[i] = 0; /* not known yet */
+	budget_charge(&work->budget, (uint64_t)STEPS_TURN * nodes);
+	for (uint32_t turn = 0, next; filling.members > 0; turn = next) {
+		next = TURN_NONE;
+		budget_charge(&work->budget, filling.turns != NULL ? nodes / 4 : (uint64_t)STEPS_TURN * nodes);
+		for (uint32_t i = 0; i < nodes; i++) {
+			uint32_t own = filling.turns != NULL ? filling.turns[i] : 0;
+			if (own <= turn)
+				own = fill_turn(work, &filling, start + i, turn);
+			if (filling.turns != NULL)
+				filling.turns[i] = own;
+			next = min_u32(own, next);
 		}
-		assert(filling.members == 0 || next != UINT64_MAX);
+		assert(filling.members == 0 || next != TURN_NONE);
 	}
 }
 
