@@ -485,7 +485,7 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 	budget_charge(&work->budget, (uint64_t)STEPS_TURN * nodes);
 	for (uint32_t turn = 0, next; filling.members > 0; turn = next) {
 		next = TURN_NONE;
-		budget_charge(&work->budget, filling.turns != NULL ? nodes / 4 : (uint64_t)STEPS_TURN * nodes);
+		budget_charge(&work->budget, filling.turns != NULL ? nodes / 2 : (uint64_t)STEPS_TURN * nodes);
 		for (uint32_t i = 0; i < nodes; i++) {
 			uint32_t own = filling.turns != NULL ? filling.turns[i] : 0;
 			if (own <= turn)
