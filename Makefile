@@ -39,6 +39,9 @@ LIB_SRC := $(wildcard csrc/core/*.c csrc/text/*.c csrc/engine/*.c)
 # What reads and writes words needs no engine: the agent links this alone.
 TEXT_SRC := $(wildcard csrc/text/*.c) csrc/core/out.c
 SIM_SRC := $(wildcard csrc/sim/*.c)
+# What reads jobs, for the fuzz target of it.
+JOBS_SRC := $(addprefix csrc/sim/,jobs.c manifests.c podtemplate.c gangs.c)
+SAN_JOBS := $(JOBS_SRC:%.c=build/san/%.o)
 PROBE_SRC := $(wildcard csrc/probe/*.c)
 AGENT_SRC := $(wildcard csrc/agent/*.c)
 UNIT_SRC := $(wildcard test/unit/test_*.c)
@@ -130,7 +133,7 @@ $(PROBE_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml
 $(AGENT_UNITS): build/san/%: build/san/%.o build/san/unity.o build/san/test/nvml/machine.o $(SAN_AGENT) $(SAN_PROBE) $(SAN_TEXT) | $(FAKE)
 	@$(CC) $(SAN) -o $@ $^ $(AGENT_LIBS)
 
-$(filter-out $(PROBE_FUZZ),$(FUZZ)): build/san/%: build/san/%.o build/san/test/fuzz/replay.o build/san/csrc/sim/jobs.o build/san/csrc/sim/replay.o $(SAN_LIB)
+$(filter-out $(PROBE_FUZZ),$(FUZZ)): build/san/%: build/san/%.o build/san/test/fuzz/replay.o $(SAN_JOBS) build/san/csrc/sim/replay.o $(SAN_LIB)
 	@$(CC) $(SAN) -o $@ $^ $(LIBS)
 
 $(PROBE_FUZZ): build/san/%: build/san/%.o build/san/test/fuzz/replay.o $(SAN_PROBE) $(SAN_TEXT) | $(FAKE)

@@ -114,9 +114,10 @@ static const struct field limits_fields[] = {FIELD(U32, limits, nodes), FIELD(U3
 					     FIELD(U32, limits, text_bytes), FIELD(U32, limits, table_bytes)};
 
 static const struct field node_fields[] = {FIELD(U32, node, slot),           FIELD(U32, node, gpus),
-					   FIELD(U32, node, unhealthy_mask), FIELD(U32, node, flags),
-					   FIELD(U32, node, uplink_gbps),    FIELD(SLOT, node, topology),
-					   FIELD(SPAN, node, name),          FIELD(SPAN, node, model)};
+					   FIELD(U32, node, unhealthy_mask), FIELD(U32, node, unavailable_mask),
+					   FIELD(U32, node, flags),          FIELD(U32, node, uplink_gbps),
+					   FIELD(SLOT, node, topology),      FIELD(SPAN, node, name),
+					   FIELD(SPAN, node, model)};
 
 static const struct field pod_fields[] = {FIELD(KEY, pod, pod),      FIELD(U32, pod, slot),  FIELD(U32, pod, gpus),
 					  FIELD(U32, pod, gpu_mask), FIELD(SLOT, pod, rank), FIELD(SPAN, pod, name),
@@ -139,7 +140,8 @@ static const struct field member_fields[] = {FIELD(KEY, member, pod), FIELD(U32,
 					     FIELD(U32, member, pod_template)};
 
 static const struct field room_fields[] = {FIELD(U32, room, slot), FIELD(U16, room, pod_template),
-					   FIELD(U16, room, today), FIELD(U16, room, ever)};
+					   FIELD(U16, room, today), FIELD(U16, room, ever),
+					   FIELD(U16, room, unavailable)};
 
 static const struct field thrift_fields[] = {FIELD(U32, thrift, cpu_milli), FIELD(U32, thrift, memory_mib),
 					     FIELD(U32, thrift, kinds)};

@@ -474,7 +474,7 @@ func TestReplaySaysWhatIsAllowed(t *testing.T) {
 		{"a short key", create + "release pod 00ff\n", "4: release.pod: must be hexadecimal digits"},
 		{"a cap beyond reason", create + "dump cap 67108865\n", "4: dump.cap: must be a number from 0 to 67108864"},
 		{"too many exceptions", create + "recover gang 00000000000000000000000000000001 room 1048577 list_cap 1 cap 1\n", "4: recover.room: must be a number from 0 to 1048576"},
-		{"an exception out of range", create + "recover gang 00000000000000000000000000000001 room 1 list_cap 1 cap 1\n room slot 0 pod_template 65536 today 1 ever 1\n", "5: recover.pod_template: must be a number from 0 to 65535"},
+		{"an exception out of range", create + "recover gang 00000000000000000000000000000001 room 1 list_cap 1 cap 1\n room slot 0 pod_template 65536 today 1 ever 1 unavailable 0\n", "5: recover.pod_template: must be a number from 0 to 65535"},
 		{"a run too long", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 1\n" + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 1\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*5\n", "5: order.left: must be a number from 0 to 4"},
 		{"a text without end", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 gpu_mask 0 rank none name \"x\n", "4: pod_put.name: must be a text in quotes"},
 		{"a bad escape", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 gpu_mask 0 rank none name \"\\x\"\n", "4: pod_put.name: must be a text in quotes"},

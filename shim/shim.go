@@ -64,8 +64,9 @@ func (l *Library) Args(json []byte) (Args, error) {
 		return Args{}, err
 	}
 	args := Args{
-		PermitWait: time.Duration(out.permit_wait_s) * time.Second,
-		FabricFile: cut(text, out.fabric_file),
+		PermitWait:       time.Duration(out.permit_wait_s) * time.Second,
+		FabricFile:       cut(text, out.fabric_file),
+		UnavailableAfter: time.Duration(out.unavailable_after_ms) * time.Millisecond,
 	}
 	for _, name := range out.resources[:min(out.resource_count, C.FROND_RESOURCES_MAX)] {
 		args.Resources = append(args.Resources, cut(text, name))
@@ -212,7 +213,7 @@ func (e *Engine) NodePut(node Node, labels map[string]string) error {
 		record := C.struct_frond_node{
 			slot: C.uint32_t(node.Slot), gpus: C.uint32_t(node.GPUs), unhealthy_mask: C.uint32_t(node.UnhealthyMask),
 			flags: C.uint32_t(node.Flags), uplink_gbps: C.uint32_t(node.UplinkGbps), topology: C.uint32_t(node.Topology),
-			name: e.input.add(node.Name), model: e.input.add(node.Model),
+			name: e.input.add(node.Name), model: e.input.add(node.Model), unavailable_mask: C.uint32_t(node.UnavailableMask),
 		}
 		pairs := e.input.pairs(labels)
 		in, inLen, err := e.input.done()
@@ -318,7 +319,7 @@ func (e *Engine) Plan(request Request, members []Member, annotations map[string]
 }
 
 // Order gives every node its position for one pod, by slot: 0 is best, NoPosition where it does not fit. A nil thrift is
-// none; with a topology the engine does not look at it.
+// none.
 func (e *Engine) Order(request Request, member Member, annotations map[string]string, room []Room, thrift *Thrift) (plan Plan, position []uint16, sentence string, err error) {
 	if err := e.checkThrift(thrift); err != nil {
 		return plan, nil, "", err
@@ -939,7 +940,7 @@ func layout() map[string]uintptr {
 		"Held.ByCount": unsafe.Offsetof(held.by_count), "Held.Rank": unsafe.Offsetof(held.rank), "Held.State": unsafe.Offsetof(held.state),
 		"Named": unsafe.Sizeof(named), "Named.Slot": unsafe.Offsetof(named.slot), "Named.GPUMask": unsafe.Offsetof(named.gpu_mask),
 		"Room": unsafe.Sizeof(room), "Room.Slot": unsafe.Offsetof(room.slot), "Room.Template": unsafe.Offsetof(room.pod_template),
-		"Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever), "Room.reserved": unsafe.Offsetof(room.reserved),
+		"Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever), "Room.Unavailable": unsafe.Offsetof(room.unavailable),
 		"Kind": unsafe.Sizeof(kind), "Kind.CPUMilli": unsafe.Offsetof(kind.cpu_milli), "Kind.MemoryMiB": unsafe.Offsetof(kind.memory_mib),
 		"Kind.GPUs": unsafe.Offsetof(kind.gpus), "Kind.Pods": unsafe.Offsetof(kind.pods),
 		"Left": unsafe.Sizeof(left), "Left.CPUMilli": unsafe.Offsetof(left.cpu_milli), "Left.MemoryMiB": unsafe.Offsetof(left.memory_mib),

@@ -99,6 +99,8 @@ type Args struct {
 	PermitWait time.Duration
 	Resources  []string // names of GPU resources
 	FabricFile string   // path; "": none
+	// UnavailableAfter: what has been closed or unhealthy for longer is no capacity for the rule.
+	UnavailableAfter time.Duration
 }
 
 // Fabric reads the file that the args name, for New; nil when they name none.
@@ -117,7 +119,7 @@ func (a Args) Fabric() ([]byte, error) {
 	return fabric, nil
 }
 
-// NodeFlag is a condition of the day: the node takes nothing new but still counts as capacity.
+// NodeFlag is a condition of the node: cordoned or down it takes nothing new, but still counts as capacity.
 type NodeFlag uint32
 
 const (
@@ -125,6 +127,8 @@ const (
 	NodeDown     NodeFlag = 2
 	// NodeReplicas: the node lets pods have more GPUs than it has devices, GPUs of them being known. Problems names it.
 	NodeReplicas NodeFlag = 4
+	// NodeUnavailable: no capacity for the rule, because the node has been cordoned or down for longer than unavailableAfter.
+	NodeUnavailable NodeFlag = 8
 )
 
 // Node is what the engine knows of a node besides its labels.
@@ -137,6 +141,8 @@ type Node struct {
 	Topology      uint32 // from TopologyPut; None: by model
 	Name          string
 	Model         string // the machine's; "": the fabric file's, or the product label's
+	// UnavailableMask: of UnhealthyMask, for longer than unavailableAfter, no capacity for the rule.
+	UnavailableMask uint32
 }
 
 // Topology is the links between the GPUs of a node. The layout is the ABI's.
@@ -219,10 +225,11 @@ type Room struct {
 	Template uint16
 	Today    uint16 // now: filters, CPU, memory, assumed pods
 	Ever     uint16 // on the empty, healthy node: labels, allocatable
-	reserved uint16
+	// Unavailable: of Ever, no capacity for the rule, because a taint has closed the node for longer than unavailableAfter.
+	Unavailable uint16
 }
 
-// Thrift is what Order needs to keep GPUs of use in a cluster without topology: the engine sees no CPU and no memory.
+// Thrift is what Order needs to keep the GPUs of nodes of use: the engine sees no CPU and no memory.
 type Thrift struct {
 	Asks  Left   // the pod
 	Kinds []Kind // pods that are expected; at most KindsMax

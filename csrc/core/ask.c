@@ -24,32 +24,28 @@ const struct frond_room *ask_room(const struct ask *ask, uint32_t slot)
 	return low < ask->room_count && ask->room[low].slot == slot ? &ask->room[low] : NULL;
 }
 
+static uint32_t bound_of(const struct frond_room *room, enum room_when when)
+{
+	uint32_t rule = (uint32_t)room->ever - room->unavailable;
+	return when == ROOM_EVER ? room->ever : when == ROOM_RULE ? rule : min_u32(room->today, rule);
+}
+
 /* The smallest bound of the slot's templates. */
-static uint32_t smallest(const struct ask *ask, uint32_t slot, bool today)
+uint32_t ask_room_at(const struct ask *ask, uint32_t slot, enum room_when when)
 {
 	uint32_t least = UINT32_MAX;
 	const struct frond_room *room = ask_room(ask, slot), *end = ask->room + ask->room_count;
 	for (; room != NULL && room < end && room->slot == slot; room++)
-		least = min_u32(least, today ? min_u32(room->today, room->ever) : room->ever);
+		least = min_u32(least, bound_of(room, when));
 	return least;
 }
 
-uint32_t ask_room_ever(const struct ask *ask, uint32_t slot)
-{
-	return smallest(ask, slot, false);
-}
-
-uint32_t ask_room_today(const struct ask *ask, uint32_t slot)
-{
-	return smallest(ask, slot, true);
-}
-
-uint32_t ask_room_of(const struct ask *ask, uint32_t slot, uint32_t pod_template, bool today)
+uint32_t ask_room_of(const struct ask *ask, uint32_t slot, uint32_t pod_template, enum room_when when)
 {
 	const struct frond_room *room = ask_room(ask, slot), *end = ask->room + ask->room_count;
 	for (; room != NULL && room < end && room->slot == slot; room++)
 		if (room->pod_template == pod_template)
-			return today ? min_u32(room->today, room->ever) : room->ever;
+			return bound_of(room, when);
 	return UINT32_MAX;
 }
 
@@ -58,7 +54,8 @@ bool ask_tells_apart(const struct ask *ask, uint32_t count)
 	for (uint32_t first = 0, end; first < ask->room_count; first = end) {
 		const struct frond_room *room = &ask->room[first];
 		for (end = first; end < ask->room_count && ask->room[end].slot == room->slot; end++)
-			if (ask->room[end].today != room->today || ask->room[end].ever != room->ever)
+			if (ask->room[end].today != room->today || ask->room[end].ever != room->ever ||
+			    ask->room[end].unavailable != room->unavailable)
 				return true;
 		if (end - first != count)
 			return true;

@@ -79,11 +79,12 @@ struct ask {
 
 /* The first exception of the slot; NULL: there is none. */
 const struct frond_room *ask_room(const struct ask *ask, uint32_t slot);
+/* What a node takes: now; as capacity for the rule; on its best day, which "never fits" goes by. */
+enum room_when { ROOM_TODAY, ROOM_RULE, ROOM_EVER };
 /* Members that the node takes by its exceptions, whichever template they are of; UINT32_MAX: as many as its GPUs allow. */
+uint32_t ask_room_at(const struct ask *ask, uint32_t slot, enum room_when when);
 /* Likewise, of one template. */
-uint32_t ask_room_of(const struct ask *ask, uint32_t slot, uint32_t pod_template, bool today);
-uint32_t ask_room_today(const struct ask *ask, uint32_t slot);
-uint32_t ask_room_ever(const struct ask *ask, uint32_t slot);
+uint32_t ask_room_of(const struct ask *ask, uint32_t slot, uint32_t pod_template, enum room_when when);
 
 /* Do exceptions treat templates 0 … count - 1 differently? Every slot has one for each of them, and all are the same: no. */
 bool ask_tells_apart(const struct ask *ask, uint32_t count);

@@ -35,7 +35,9 @@ static int32_t check_node(const struct core *core, uint32_t slot, struct out *ou
 		return BROKEN(out, "node %" PRIu32 " is gone but something is held there", slot);
 	if (by_count != node->by_count)
 		return BROKEN(out, "node %" PRIu32 " counts %" PRIu32 " GPUs held by count, its pods %" PRIu32, slot,
-			      node->by_count, by_count);
+			      (uint32_t)node->by_count, by_count);
+	if ((node->unavailable && node->flags == 0) || (node->unavailable_gpus & ~node->unhealthy) != 0)
+		return BROKEN(out, "node %" PRIu32 " is no capacity for the rule, but open or healthy", slot);
 	return FROND_OK;
 }
 
@@ -126,7 +128,7 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 {
 	const struct fabric *fabric = &core->fabric;
 	const struct leaf_sum *sum = &fabric->leaf[leaf];
-	uint32_t at_least[FROND_GPUS_MAX + 1] = {0}, free = 0, used = 0, total = 0, odd = 0;
+	uint32_t at_least[FROND_GPUS_MAX + 1] = {0}, free = 0, used = 0, total = 0, odd = 0, lacking = 0;
 	for (uint32_t position = fabric->leaf_start[leaf]; position < fabric->leaf_start[leaf + 1]; position++) {
 		const struct node *node = &core->nodes[fabric->order[position]];
 		for (uint32_t i = 0; node_open(node) && i <= node_free_count(node); i++)
@@ -135,8 +137,10 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 		used += node_used_count(node);
 		total += node->gpus;
 		odd += node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf];
+		lacking += node_lacks(node);
 	}
-	bool same = sum->free == free && sum->used == used && sum->total == total && sum->odd == odd;
+	bool same = sum->free == free && sum->used == used && sum->total == total && sum->odd == odd &&
+		    fabric->leaf_lacking[leaf] == lacking;
 	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
 		same &= sum->at_least[i] == at_least[i];
 	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " counts other GPUs than its nodes have", leaf);
@@ -146,7 +150,7 @@ static int32_t check_spine(const struct core *core, uint32_t spine, struct out *
 {
 	const struct fabric *fabric = &core->fabric;
 	uint32_t first = fabric->leaf_start[fabric->spine_start[spine]],
-		 end = fabric->leaf_start[fabric->spine_start[spine + 1]], touched = 0;
+		 end = fabric->leaf_start[fabric->spine_start[spine + 1]], touched = 0, lacking = 0;
 	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++) {
 		uint32_t sum = 0;
 		for (uint32_t leaf = fabric->spine_start[spine]; leaf < fabric->spine_start[spine + 1]; leaf++)
@@ -157,17 +161,21 @@ static int32_t check_spine(const struct core *core, uint32_t spine, struct out *
 	for (uint32_t position = first; position < end; position++) {
 		const struct node *node = &core->nodes[fabric->order[position]];
 		touched += !node_open(node) || node->unhealthy != 0 || node_used_count(node) > 0;
+		lacking += node_lacks(node);
 	}
+	if (lacking != fabric->spine[spine].lacking)
+		return BROKEN(out, "spine %" PRIu32 " counts %" PRIu32 " nodes that lack capacity, it has %" PRIu32,
+			      spine, fabric->spine[spine].lacking, lacking);
 	if (touched != fabric->spine[spine].touched)
 		return BROKEN(out, "spine %" PRIu32 " counts %" PRIu32 " touched nodes, it has %" PRIu32, spine,
-			      fabric->spine[spine].touched, touched);
+			      (uint32_t)fabric->spine[spine].touched, touched);
 	return FROND_OK;
 }
 
 static int32_t check_fabric(const struct core *core, struct out *out)
 {
 	const struct fabric *fabric = &core->fabric;
-	uint32_t leaf = 0, spine = 0, present = 0, placed = 0;
+	uint32_t leaf = 0, spine = 0, present = 0, placed = 0, lacking = 0;
 	for (uint32_t position = 0; position < fabric->node_count; position++) {
 		uint32_t slot = fabric->order[position];
 		if (slot >= core->node_cap || fabric->position[slot] != position || !core->nodes[slot].present)
@@ -192,7 +200,11 @@ static int32_t check_fabric(const struct core *core, struct out *out)
 	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
 		present += core->nodes[slot].present;
 		placed += fabric->position[slot] != FROND_NONE;
+		lacking += core->nodes[slot].present && node_lacks(&core->nodes[slot]);
 	}
+	if (lacking != fabric->lacking)
+		return BROKEN(out, "%" PRIu32 " nodes lack capacity, the fabric counts %" PRIu32, lacking,
+			      fabric->lacking);
 	if (present != fabric->node_count || placed != fabric->node_count)
 		return BROKEN(out, "%" PRIu32 " nodes are there, %" PRIu32 " are in the fabric", present,
 			      fabric->node_count);
@@ -330,7 +342,10 @@ static void dump_node(const struct core *core, uint32_t slot, struct line *line)
 	put_number(line, " gpus ", node->gpus);
 	put_number(line, " topology ", node->topology);
 	put_hex(line, " unhealthy ", node->unhealthy);
-	put_number(line, " flags ", (uint32_t)node->flags | (node->replicas ? (uint32_t)FROND_NODE_REPLICAS : 0));
+	put_hex(line, " unavailable ", node->unavailable_gpus);
+	put_number(line, " flags ",
+		   (uint32_t)node->flags | (node->replicas ? (uint32_t)FROND_NODE_REPLICAS : 0) |
+			   (node->unavailable ? (uint32_t)FROND_NODE_UNAVAILABLE : 0));
 	put_number(line, " uplink ", node->uplink_gbps);
 	put_hex(line, " held ", node->held);
 	put_number(line, " count ", node->by_count);

@@ -2,6 +2,8 @@
 #include "core/fabric.h"
 
 #define SHAPES_COMPARED 16u /* different shapes that a spine is compared with; a further one counts as a new shape */
+#define TOUCHED_MASK    ((1u << 18) - 1)
+#define SHAPE_MASK      ((1u << 14) - 1)
 
 void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo, uint32_t nodes)
 {
@@ -15,6 +17,7 @@ void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo
 	fabric->leaf_spine = arena_raw(arena, leaves, sizeof *fabric->leaf_spine);
 	fabric->leaf_uplink = arena_raw(arena, leaves, sizeof *fabric->leaf_uplink);
 	fabric->leaf_kind = arena_raw(arena, leaves, sizeof *fabric->leaf_kind);
+	fabric->leaf_lacking = arena_raw(arena, leaves, sizeof *fabric->leaf_lacking);
 	fabric->leaf_slowest = arena_raw(arena, leaves, sizeof *fabric->leaf_slowest);
 	fabric->leaf = arena_raw(arena, leaves, sizeof *fabric->leaf);
 	fabric->spine_start = arena_raw(arena, spines + 1, sizeof *fabric->spine_start);
@@ -46,7 +49,11 @@ static void account(struct fabric *fabric, uint32_t leaf_id, const struct node *
 	leaf->used += one * used;
 	leaf->total += one * node->gpus;
 	if (!node_open(node) || node->unhealthy != 0 || used > 0)
-		spine->touched += one;
+		spine->touched = (spine->touched + one) & TOUCHED_MASK;
+	if (node_lacks(node)) {
+		fabric->leaf_lacking[leaf_id] = (uint16_t)(fabric->leaf_lacking[leaf_id] + one);
+		spine->lacking += one;
+	}
 }
 
 /* The same for all nodes of a leaf at once, onto zeros. */
@@ -55,6 +62,7 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
 	struct leaf_sum *leaf = &fabric->leaf[leaf_id];
 	struct spine_sum *spine = &fabric->spine[fabric->leaf_spine[leaf_id]];
 	uint32_t open[FROND_GPUS_MAX + 1] = {0}, odd = 0, at_least = 0;
+	uint32_t touched = 0, lacking = 0;
 	for (uint32_t at = fabric->leaf_start[leaf_id]; at < fabric->leaf_start[leaf_id + 1]; at++) {
 		const struct node *node = &nodes[fabric->order[at]];
 		uint32_t used = node_used_count(node);
@@ -63,9 +71,13 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
 		leaf->free += node_free_count(node);
 		leaf->used += used;
 		leaf->total += node->gpus;
-		spine->touched += !node_open(node) || node->unhealthy != 0 || used > 0;
+		touched += !node_open(node) || node->unhealthy != 0 || used > 0;
+		lacking += node_lacks(node);
 	}
 	leaf->odd = (uint16_t)odd;
+	fabric->leaf_lacking[leaf_id] = (uint16_t)lacking;
+	spine->touched = (spine->touched + touched) & TOUCHED_MASK;
+	spine->lacking += lacking;
 	for (uint32_t free = FROND_GPUS_MAX + 1; free-- > 0;) {
 		at_least += open[free];
 		leaf->at_least[free] = (uint16_t)at_least;
@@ -82,6 +94,7 @@ static uint32_t leaf_of_slot(const struct fabric *fabric, uint32_t slot)
 void fabric_take_out(struct fabric *fabric, uint32_t slot, const struct node *node)
 {
 	uint32_t leaf = leaf_of_slot(fabric, slot);
+	fabric->lacking -= node->present && node_lacks(node);
 	if (leaf != FROND_NONE && node->present)
 		account(fabric, leaf, node, UINT32_MAX);
 }
@@ -89,6 +102,7 @@ void fabric_take_out(struct fabric *fabric, uint32_t slot, const struct node *no
 void fabric_put_in(struct fabric *fabric, uint32_t slot, const struct node *node)
 {
 	uint32_t leaf = leaf_of_slot(fabric, slot);
+	fabric->lacking += node->present && node_lacks(node);
 	if (leaf != FROND_NONE && node->present)
 		account(fabric, leaf, node, 1);
 }
@@ -122,13 +136,13 @@ static void compare_shapes(struct fabric *fabric, const struct node *nodes)
 {
 	uint32_t shapes[SHAPES_COMPARED], count = 0;
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
-		uint32_t *shape = &fabric->spine[spine].shape;
-		*shape = spine;
-		for (uint32_t i = 0; i < count && *shape == spine; i++)
+		uint32_t shape = spine;
+		for (uint32_t i = 0; i < count && shape == spine; i++)
 			if (same_shape(fabric, nodes, shapes[i], spine))
-				*shape = shapes[i];
-		if (*shape == spine && count < SHAPES_COMPARED)
+				shape = shapes[i];
+		if (shape == spine && count < SHAPES_COMPARED)
 			shapes[count++] = spine;
+		fabric->spine[spine].shape = shape & SHAPE_MASK;
 	}
 }
 
@@ -140,15 +154,15 @@ void fabric_settle(struct fabric *fabric, const struct node *nodes)
 	memset(fabric->spine, 0, fabric->spine_count * sizeof *fabric->spine);
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		uint32_t first = fabric->leaf_start[leaf], end = fabric->leaf_start[leaf + 1];
-		uint32_t kind = first < end ? node_kind(&nodes[fabric->order[first]]) : FROND_NONE,
-			 slowest = UINT32_MAX;
+		uint32_t kind = first < end ? node_kind(&nodes[fabric->order[first]]) : KIND_NONE, slowest = UINT32_MAX;
 		for (uint32_t position = first; position < end; position++) {
 			const struct node *node = &nodes[fabric->order[position]];
-			kind = node_kind(node) == kind ? kind : FROND_NONE;
+			kind = node_kind(node) == kind ? kind : KIND_NONE;
+			uint32_t uplink = node->uplink_gbps;
 			fabric->gpus_most = max_u32(fabric->gpus_most, node->gpus);
-			slowest = min_u32(slowest, node->uplink_gbps == 0 ? UINT32_MAX : node->uplink_gbps);
+			slowest = min_u32(slowest, uplink == 0 ? UINT32_MAX : uplink);
 		}
-		fabric->leaf_kind[leaf] = kind;
+		fabric->leaf_kind[leaf] = (uint16_t)kind;
 		fabric->leaf_slowest[leaf] = slowest;
 		count_leaf(fabric, leaf, nodes);
 	}

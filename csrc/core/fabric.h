@@ -19,8 +19,12 @@ struct leaf_sum {
 
 struct spine_sum {
 	uint32_t at_least[FROND_GPUS_MAX + 1];
-	uint32_t touched; /* nodes that are closed, unhealthy or in use; 0: all spines of this shape are alike today */
-	uint32_t shape;   /* first spine that has the same leaves, nodes, GPUs and speeds; its own id: none before it */
+	/* nodes that are closed, unhealthy or in use; 0: all spines of this shape are alike today */
+	uint32_t touched : 18;
+	/* first spine that has the same leaves, nodes, GPUs and speeds; its own id: none before it */
+	uint32_t shape : 14;
+	/* nodes that node_lacks(); 0: all spines of this shape have the same capacity for the rule */
+	uint32_t lacking;
 };
 
 struct fabric {
@@ -36,13 +40,15 @@ struct fabric {
 	uint32_t *leaf_start;   /* leaf → first position; [leaf_count] → first node without a leaf */
 	uint32_t *leaf_spine;   /* leaf → spine */
 	uint32_t *leaf_uplink;  /* gigabit/s; 0: unlimited */
-	uint32_t *leaf_kind;    /* node_kind() of all its nodes; FROND_NONE: they differ, or there are none */
+	uint16_t *leaf_kind;    /* node_kind() of all its nodes; KIND_NONE: they differ, or there are none */
+	uint16_t *leaf_lacking; /* nodes that node_lacks() */
 	uint32_t *leaf_slowest; /* smallest uplink of its nodes, gigabit/s; UINT32_MAX: all unlimited */
 	uint32_t *spine_start;  /* spine → first leaf; [spine_count] = leaf_count */
 	uint32_t *spine_core;   /* spine → core; spines of two cores are not adjacent */
 	struct leaf_sum *leaf;
 	struct spine_sum *spine;
 	uint32_t gpus_most; /* of a node in a leaf */
+	uint32_t lacking;   /* nodes that node_lacks(), with or without a leaf */
 	bool stale;         /* a node's GPUs, links or speed have changed: shapes are to be compared anew */
 };
 
@@ -51,6 +57,7 @@ struct fabric {
  * leaves; small ones may be of any shape. */
 #define FABRIC_LEAVES(nodes) ((nodes) / 8ull + 4096ull)
 #define FABRIC_SPINES(nodes) ((nodes) / 32ull + 1024ull)
+_Static_assert(FABRIC_SPINES(FROND_NODES_MAX) <= 1u << 14 && FROND_NODES_MAX < 1u << 18, "spine_sum has room");
 
 void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo, uint32_t nodes);
 
@@ -60,6 +67,9 @@ void fabric_settle(struct fabric *fabric, const struct node *nodes);
 /* A node is about to change (out), and has changed (in): the counts on its path. */
 void fabric_take_out(struct fabric *fabric, uint32_t slot, const struct node *node);
 void fabric_put_in(struct fabric *fabric, uint32_t slot, const struct node *node);
+
+#define KIND_NONE UINT16_MAX
+_Static_assert(((FROND_TOPOLOGIES - 1) << 8 | FROND_GPUS_MAX) < KIND_NONE, "every kind has a number");
 
 static inline uint32_t node_kind(const struct node *node)
 {

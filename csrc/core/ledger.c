@@ -54,7 +54,7 @@ void ledger_count(struct ledger *ledger, const struct entry *entry, bool onto)
 	struct node *node = &ledger->nodes[entry_slot(entry)];
 	fabric_take_out(ledger->fabric, entry_slot(entry), node);
 	node->held = (uint16_t)(onto ? node->held | entry->mask : node->held & ~entry->mask);
-	node->by_count = (uint32_t)(onto ? node->by_count + entry->by_count : node->by_count - entry->by_count);
+	node_count(node, (uint32_t)entry->by_count, onto);
 	node_settle(node);
 	fabric_put_in(ledger->fabric, entry_slot(entry), node);
 }
@@ -181,7 +181,7 @@ void ledger_devices(struct ledger *ledger, uint32_t at, uint32_t mask)
 	assert(!undo_logs(ledger->undo)); /* a fact, never a guess */
 	fabric_take_out(ledger->fabric, entry_slot(entry), node);
 	node->held = (uint16_t)(node->held | mask);
-	node->by_count -= entry->by_count;
+	node_count(node, (uint32_t)entry->by_count, false);
 	entry->mask = mask & UINT16_MAX;
 	entry->by_count = 0;
 	node_settle(node);

@@ -11,21 +11,36 @@
 #define NODE_FLAGS ((uint32_t)FROND_NODE_CORDONED | FROND_NODE_DOWN) /* what closes a node */
 
 __extension__ struct node {
-	uint8_t gpus;
-	uint8_t topology;
 	uint8_t free; /* node_count_free(); node_settle() after every change */
 	bool present : 1;
-	uint8_t flags : 2;    /* NODE_FLAGS of enum frond_node_flag */
-	bool replicas : 1;    /* FROND_NODE_REPLICAS; told by problems(), decides nothing */
-	uint16_t unhealthy;   /* mask */
-	uint16_t held;        /* mask of GPUs with an owner */
-	uint32_t by_count;    /* GPUs held by pods whose devices are unknown */
-	uint32_t uplink_gbps; /* 0: unlimited */
-	uint32_t first;       /* ledger entry on this node, linked; FROND_NONE: none */
+	uint8_t flags : 2;         /* NODE_FLAGS of enum frond_node_flag */
+	bool replicas : 1;         /* FROND_NODE_REPLICAS; told by problems(), decides nothing */
+	bool unavailable : 1;      /* FROND_NODE_UNAVAILABLE; some flag is set, too */
+	uint16_t unhealthy;        /* mask */
+	uint16_t unavailable_gpus; /* mask: of the unhealthy ones, no capacity for the rule */
+	uint16_t held;             /* mask of GPUs with an owner */
+	uint32_t by_count : 24;    /* GPUs held by pods whose devices are unknown */
+	uint32_t topology : 8;
+	uint32_t uplink_gbps : 20; /* 0: unlimited */
+	uint32_t gpus : 8;
+	uint32_t first; /* ledger entry on this node, linked; FROND_NONE: none */
 };
 
-_Static_assert(sizeof(struct node) == 20 && FROND_TOPOLOGIES - 1 <= UINT8_MAX && NODE_FLAGS < 1u << 2,
+_Static_assert(sizeof(struct node) == 20 && FROND_TOPOLOGIES - 1 <= UINT8_MAX && NODE_FLAGS < 1u << 2 &&
+		       FROND_BY_COUNT_MAX < 1u << 24 && FROND_UPLINK_MAX < 1u << 20,
 	       "one for each node");
+
+/* GPUs that are capacity for the rule (spec 3.3), whoever holds them. */
+static inline uint32_t node_capacity_mask(const struct node *node)
+{
+	return node->unavailable ? 0 : bits_first(node->gpus) & ~(uint32_t)node->unavailable_gpus;
+}
+
+/* Some of its GPUs are not. */
+static inline bool node_lacks(const struct node *node)
+{
+	return node->unavailable || node->unavailable_gpus != 0;
+}
 
 /* GPUs that could be handed out by device today, whoever else sits on the node by count. */
 static inline uint32_t node_free_mask(const struct node *node)
@@ -38,6 +53,14 @@ static inline uint32_t node_count_free(const struct node *node)
 {
 	uint32_t free = bits_count(node_free_mask(node));
 	return free > node->by_count ? free - node->by_count : 0;
+}
+
+/* GPUs held by count come onto the node, or leave it. */
+static inline void node_count(struct node *node, uint32_t gpus, bool onto)
+{
+	uint32_t by_count = onto ? node->by_count + gpus : node->by_count - gpus;
+	assert(by_count <= FROND_BY_COUNT_MAX);
+	node->by_count = by_count & FROND_BY_COUNT_MAX;
 }
 
 static inline void node_settle(struct node *node)

@@ -181,6 +181,7 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 			      work->gang.size != 0 && ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
 	work->scope.alike = work->scope.shaped && work->gang.pins == 0 && ask->only_slot == FROND_NONE;
 	work->scope.per_leaf = UINT32_MAX;
+	work->scope.ever = false;
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
 	place_rooms_mark(work);
@@ -331,6 +332,29 @@ static bool search(struct place_work *work, bool (*find)(struct place_work *))
 	return find(work);
 }
 
+static bool rule_by_capacity(struct place_work *work, bool ever)
+{
+	struct answer *answer = work->answer;
+	work->scope.ever = ever;
+	answer->need_nodes = answer->need_leaves = answer->need_spines = 0;
+	answer->ever = 0;
+	answer->plan.rule = FROND_RULE_NONE;
+	answer->plan.flags &= ~(uint32_t)FROND_PLAN_SHAPELESS;
+	return work->gang.size == 0 ? place_mixed_rule(work) : place_rule(work);
+}
+
+/* The rule from capacity (spec 3.3), which leaves out what has been unavailable for long. "Never fits" counts that, and so
+ * does the refusal of a latency-sensitive gang: who would fit with it waits for it, under the rule that it has then. */
+static bool find_rule(struct place_work *work)
+{
+	const struct answer *answer = work->answer;
+	bool fits = rule_by_capacity(work, false);
+	bool wide = work->ask->latency_sensitive && answer->plan.rule >= FROND_RULE_ADJACENT_LEAVES;
+	if ((fits && !wide) || (!fits && answer->cut) || (work->fabric->lacking == 0 && !work->rooms_lack))
+		return fits;
+	return rule_by_capacity(work, true);
+}
+
 /* Phases: the rule from capacity; today's nodes under the rule; without it, if the mode allows. */
 static uint32_t decide(struct place_work *work)
 {
@@ -338,8 +362,9 @@ static uint32_t decide(struct place_work *work)
 	struct answer *answer = work->answer;
 	enum mode mode = work->ask->mode;
 
-	if (!(mixed ? place_mixed_rule(work) : place_rule(work)))
+	if (!find_rule(work))
 		return answer->cut ? FROND_UNDECIDED : FROND_NEVER;
+	work->scope.ever = true; /* the place that comes nearest may lack only what is unavailable */
 	if (work->fabric->leaf_count == 0) {
 		mode = MODE_IGNORE;
 		answer->plan.flags |= FROND_PLAN_NO_TOPOLOGY;
@@ -446,7 +471,7 @@ bool place_inside(struct place_work *work, const struct ask *ask, const struct s
 bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer)
 {
 	begin(work, ask, answer);
-	bool fits = work->gang.total == 0 || (work->gang.size == 0 ? place_mixed_rule(work) : place_rule(work));
+	bool fits = work->gang.total == 0 || find_rule(work);
 	mark_pins(work, UINT32_MAX);
 	place_rooms_clear(work);
 	return fits;

@@ -5,7 +5,7 @@
  * counts of leaves (place_room.c) is put back before it returns. Never books anything.
  *
  * Exact for members of equal size in steps 1-3 (hard rules, preferred domain, strategy) at any size. From step 4 on
- * (GPU links, weighted score, fragmentation, position) the first FROND_CANDIDATES placements that are equal so far are
+ * (GPU links, fragmentation, weighted score, position) the first FROND_CANDIDATES placements that are equal so far are
  * compared, and FROND_PLAN_BOUNDED says that there were more. Mixed sizes: exact in steps 1-3 as far as the budget goes.
  */
 #ifndef FROND_CORE_PLACE_H
@@ -43,7 +43,7 @@ int answer_compare(const struct ask *ask, const struct answer *a, const struct a
 #define PLACE_ORDERED 1024u /* nodes that place_order puts in order */
 
 /* For one pod: the rank of every feasible node in the order in which place_gang would take it, PLACE_ORDERED for those
- * behind it; UINT16_MAX elsewhere. With ask->thrift, and without topology, waste (waste.h) decides after step 4. */
+ * behind it; UINT16_MAX elsewhere. With ask->thrift every node is a candidate of its own, and waste (waste.h) is step 5b. */
 void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
 		 uint32_t slots);
 

@@ -20,7 +20,7 @@ uint32_t pack_gpus(const struct place_work *work, uint32_t position, bool today)
 	    (work->scope.domain != FROND_NONE && work->scope.domain != work->fabric->domain_of[position]))
 		return 0;
 	if (!today)
-		return node->gpus;
+		return bits_count(place_cap_mask(work, node));
 	if (!node_open(node) || position < work->scope.from || position >= work->scope.end ||
 	    !place_in_domain(work, position) || (ask->only_slot != FROND_NONE && ask->only_slot != slot))
 		return 0;
@@ -34,7 +34,7 @@ uint32_t pack_room(const struct place_work *work, uint32_t position, uint32_t ki
 	uint32_t pod_template = work->pack.pod_template[kind];
 	if (pod_template == FROND_NONE)
 		return place_room(work, position, today);
-	return ask_room_of(work->ask, work->fabric->order[position], pod_template, today);
+	return ask_room_of(work->ask, work->fabric->order[position], pod_template, place_when(work, today));
 }
 
 uint32_t pack_members(const struct place_work *work, uint32_t position, bool today)
@@ -181,7 +181,8 @@ static bool counted(const struct place_work *work, uint32_t leaf)
 	    work->ask->bandwidth_gbps > fabric->leaf_slowest[leaf])
 		return false;
 	if (!work->pack.today)
-		return fabric->leaf_kind[leaf] != FROND_NONE;
+		return fabric->leaf_kind[leaf] != KIND_NONE &&
+		       (work->scope.ever || fabric->leaf_lacking[leaf] == 0 || fabric->leaf[leaf].odd == 0);
 	return scope->preferred == FROND_NONE && work->ask->only_slot == FROND_NONE && work->gang.pins == 0 &&
 	       fabric->leaf_start[leaf] >= scope->from && fabric->leaf_start[leaf + 1] <= scope->end;
 }
@@ -198,8 +199,9 @@ static void add_leaf(const struct place_work *work, uint32_t leaf, uint32_t *sum
 	}
 	if (!pack->today) {
 		uint32_t gpus = fabric->leaf_kind[leaf] & UINT8_MAX;
+		uint32_t nodes = leaf_nodes(fabric, leaf) - (work->scope.ever ? 0u : fabric->leaf_lacking[leaf]);
 		for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++)
-			sums[bound] += leaf_nodes(fabric, leaf) * pack->most[gpus][FROND_GPUS_MAX][bound];
+			sums[bound] += nodes * pack->most[gpus][FROND_GPUS_MAX][bound];
 		return;
 	}
 	for (uint32_t gpus = 1; gpus <= fabric->gpus_most && sum->at_least[gpus] > 0; gpus++) {

@@ -16,7 +16,7 @@ static uint32_t try_gpus(const struct place_work *work, uint32_t at, uint32_t si
 	bool today = work->pack.today;
 	if (bits_count(taken) + size > pack_gpus(work, at, today))
 		return 0;
-	uint32_t free = (today ? node_free_mask(node) : bits_first(node->gpus)) & ~taken;
+	uint32_t free = (today ? node_free_mask(node) : place_cap_mask(work, node)) & ~taken;
 	if (!work->scope.constrained)
 		return bits_lowest(free, size);
 	return place_choose(work, slot, free, (today ? node->held : 0u) | taken, size);
@@ -137,7 +137,7 @@ bool fit_node(const struct place_work *work, uint32_t at)
 	for (uint32_t kind = 0; work->limit[at] != 0 && kind < pack->kinds; kind++)
 		if (pack->count[kind] > pack_room(work, at, kind, pack->today))
 			return false;
-	uint32_t free = pack->today ? node_free_mask(node) : bits_first(node->gpus);
+	uint32_t free = pack->today ? node_free_mask(node) : place_cap_mask(work, node);
 	uint32_t held = pack->today ? node->held : 0;
 	for (uint32_t i = 0; i < work->ask->count && work->scope.constrained; i++) {
 		if (!fit_counts(work, i))

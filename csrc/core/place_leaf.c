@@ -116,7 +116,8 @@ uint32_t place_node_cap(const struct place_work *work, uint32_t position)
 	const struct node *node = &work->nodes[slot];
 	if (node->gpus < work->gang.size || !node_fast(node, work->ask->bandwidth_gbps))
 		return 0;
-	uint32_t members = fits(work, slot, bits_first(node->gpus), 0, node->gpus);
+	uint32_t gpus = place_cap_mask(work, node);
+	uint32_t members = fits(work, slot, gpus, 0, bits_count(gpus));
 	members = min_u32(members, place_room(work, position, false));
 	return min_u32(members, leaf_gpus(work, position) / work->gang.size);
 }
@@ -371,7 +372,7 @@ void place_empty(struct place_work *work, uint32_t item)
 static bool alike(const struct place_work *work, uint32_t item)
 {
 	const struct fabric *fabric = work->fabric;
-	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != FROND_NONE &&
+	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != KIND_NONE &&
 	       !place_shares(work) && (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
 }
 
@@ -656,32 +657,36 @@ static int order_u64(uint64_t a, uint64_t b) /* lower first */
 	return a < b ? -1 : a > b;
 }
 
-int place_compare_links(const struct gain *a, const struct gain *b)
+/* Below zero: a is better by steps 4 to 6. `stranded`: what step 5b says, 0 where it says nothing. */
+static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b, int stranded)
 {
-	int order = order_u64(b->worst, a->worst);
-	return order != 0 ? order : order_u64(b->links, a->links);
-}
-
-static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b)
-{
-	int order = place_compare_links(a, b);
-	if (order != 0)
+	bool spreads = ask->strategy == STRATEGY_DISTRIBUTED;
+	int order;
+	if ((order = order_u64(b->worst, a->worst)) != 0 || (order = order_u64(b->links, a->links)) != 0)
 		return order;
-	int score = order_u64(b->score, a->score), fragments;
+	int score = order_u64(b->score, a->score);
 	if (ask->latency_sensitive)
-		fragments = order_u64(b->free, a->free);
-	else if ((fragments = order_u64(a->broken_leaves, b->broken_leaves)) == 0 &&
-		 (fragments = order_u64(a->broken_nodes, b->broken_nodes)) == 0 &&
-		 (fragments = order_u64(a->opened_leaves, b->opened_leaves)) == 0)
-		fragments = order_u64(a->left, b->left);
+		return (order = order_u64(b->free, a->free)) != 0 ? order : score;
+	if ((!spreads && ((order = order_u64(a->broken_leaves, b->broken_leaves)) != 0 ||
+			  (order = order_u64(a->broken_nodes, b->broken_nodes)) != 0)) ||
+	    (order = stranded) != 0)
+		return order;
+	if ((order = order_u64(a->opened_leaves, b->opened_leaves)) == 0)
+		order = order_u64(a->left, b->left);
 	if (ask->strategy == STRATEGY_CONSOLIDATED)
-		return fragments != 0 ? fragments : score;
-	return score != 0 ? score : fragments;
+		return order != 0 ? order : score;
+	return score != 0 ? score : order;
 }
 
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b)
 {
-	return compare_gains(work->ask, a, b);
+	return compare_gains(work->ask, a, b, 0);
+}
+
+int place_compare_pod(const struct place_work *work, const struct gain *a, uint32_t waste_a, const struct gain *b,
+		      uint32_t waste_b)
+{
+	return compare_gains(work->ask, a, b, order_u64(waste_a, waste_b));
 }
 
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b)
@@ -703,5 +708,5 @@ int answer_compare(const struct ask *ask, const struct answer *a, const struct a
 	if (a->in_domain != b->in_domain)
 		return a->in_domain ? -1 : 1;
 	int order = place_compare_extents(ask, &a->extent, &b->extent);
-	return order != 0 ? order : compare_gains(ask, &a->gain, &b->gain);
+	return order != 0 ? order : compare_gains(ask, &a->gain, &b->gain, 0);
 }

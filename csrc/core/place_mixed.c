@@ -167,7 +167,7 @@ static bool is_plain(const struct place_work *work, uint32_t leaf)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t kind = fabric->leaf_kind[leaf], nodes = leaf_nodes(fabric, leaf);
-	return kind != FROND_NONE && !work->leaf_excepted[leaf] && fabric->leaf[leaf].odd == 0 &&
+	return kind != KIND_NONE && !work->leaf_excepted[leaf] && fabric->leaf[leaf].odd == 0 &&
 	       fabric->leaf[leaf].used == 0 && fabric->leaf[leaf].at_least[kind & UINT8_MAX] == nodes;
 }
 

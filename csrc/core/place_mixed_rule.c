@@ -41,7 +41,7 @@ static enum pack_answer could_exactly(struct place_work *work, uint32_t lo, uint
 static bool repeated(const struct place_work *work, uint32_t spine)
 {
 	uint32_t shape = work->fabric->spine[spine].shape;
-	return work->scope.shaped && shape != spine && !work->spine_excepted[spine] && !work->spine_excepted[shape];
+	return shape != spine && !place_own_capacity(work, spine) && !place_own_capacity(work, shape);
 }
 
 /* A run of so many leaves holds the gang; *nodes: of the one with fewest beside all that its leaves have. */

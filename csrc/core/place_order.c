@@ -12,46 +12,67 @@ static bool is_outside(const struct place_work *work, uint32_t position) /* of t
 	return ask->domain_first < ask->domain_end && !inside;
 }
 
-/* How much more of the node is expected to be of no use when the pod is there. Where there is a topology, what keeps leaves
- * whole keeps nodes whole, and has its own steps. */
-static uint32_t waste_of(const struct place_work *work, uint32_t slot)
-{
-	const struct thrift *thrift = work->ask->thrift;
-	if (thrift == NULL || work->fabric->leaf_count > 0)
-		return 0;
-	return waste_growth(thrift, slot, node_free_count(&work->nodes[slot]), work->gang.size);
-}
-
 /* ---- the offers of an item ------------------------------------------------------------------------------------------ */
 
 /* The nodes of an item that a pod could take are a heap of keys where the item's positions are in scratch.sum, the one that
  * it would take first on top: those of the preferred domain, then best bottleneck, fewest GPUs left over, lowest position,
- * as inside a leaf. Every node is looked at once, however many of an item's nodes come to be ordered. */
+ * as inside a leaf. Every node is looked at once, however many of an item's nodes come to be ordered.
+ *
+ * CPU and memory are a matter of the node, not of the leaf. So where the host tells of them every node is a candidate of its
+ * own, and steps 5a and 5b stand behind the bottleneck: nodes that stay whole first, then the least waste, which is in
+ * scratch.list by position. Both are 0 elsewhere. */
 #define KEY_OUTSIDE 62u
 #define KEY_LINK    32u
+#define KEY_BROKEN  31u
 #define KEY_LEFT    16u
 _Static_assert(FROND_LEAF_NODES < 1u << KEY_LEFT, "a position in a leaf");
+_Static_assert(FROND_GPUS_MAX < 1u << (KEY_BROKEN - KEY_LEFT), "GPUs left over");
 
 static uint64_t *keys_of(const struct place_work *work, uint32_t item)
 {
 	return work->scratch.sum + item_start(work, item);
 }
 
-static uint64_t key_of(const struct place_work *work, uint32_t item, uint32_t at)
+/* Does the pod mind what CPU and memory strand? */
+static bool is_thrifty(const struct ask *ask)
 {
-	uint64_t left = node_free_count(&work->nodes[work->fabric->order[at]]) - work->gang.size;
-	return (uint64_t)is_outside(work, at) << KEY_OUTSIDE |
-	       (uint64_t)(UINT16_MAX - place_bottleneck(work, at)) << KEY_LINK | left << KEY_LEFT |
-	       (at - item_start(work, item));
+	return ask->thrift != NULL && !ask->latency_sensitive;
 }
 
-static void sift_keys(uint64_t *heap, uint32_t root, uint32_t count)
+static uint64_t key_of(const struct place_work *work, uint32_t item, uint32_t at)
 {
-	uint64_t moved = heap[root];
+	const struct node *node = &work->nodes[work->fabric->order[at]];
+	uint64_t left = node_free_count(node) - work->gang.size;
+	uint64_t broken =
+		is_thrifty(work->ask) && work->ask->strategy != STRATEGY_DISTRIBUTED && left > 0 && node_whole(node);
+	return (uint64_t)is_outside(work, at) << KEY_OUTSIDE |
+	       (uint64_t)(UINT16_MAX - place_bottleneck(work, at)) << KEY_LINK | broken << KEY_BROKEN |
+	       left << KEY_LEFT | (at - item_start(work, item));
+}
+
+static uint32_t waste_of(const struct place_work *work, uint32_t at)
+{
+	uint32_t slot = work->fabric->order[at];
+	if (!is_thrifty(work->ask))
+		return 0;
+	return waste_growth(work->ask->thrift, slot, node_free_count(&work->nodes[slot]), work->gang.size);
+}
+
+/* waste: of the nodes of the item that the keys are of. */
+static bool is_before(const uint32_t *waste, uint64_t a, uint64_t b)
+{
+	uint32_t waste_a = waste[a & bits_first(KEY_LEFT)], waste_b = waste[b & bits_first(KEY_LEFT)];
+	return a >> KEY_BROKEN == b >> KEY_BROKEN && waste_a != waste_b ? waste_a < waste_b : a < b;
+}
+
+static void sift_keys(struct place_work *work, uint32_t item, uint32_t root, uint32_t count)
+{
+	const uint32_t *waste = work->scratch.list + item_start(work, item);
+	uint64_t *heap = keys_of(work, item), moved = heap[root];
 	for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
-		if (child + 1 < count && heap[child + 1] < heap[child])
+		if (child + 1 < count && is_before(waste, heap[child + 1], heap[child]))
 			child++;
-		if (moved <= heap[child])
+		if (!is_before(waste, heap[child], moved))
 			break;
 		heap[root] = heap[child];
 		root = child;
@@ -69,9 +90,10 @@ static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *positio
 			continue;
 		position[work->fabric->order[at]] = PLACE_ORDERED;
 		keys[count++] = key_of(work, item, at);
+		work->scratch.list[at] = waste_of(work, at);
 	}
 	for (uint32_t root = count / 2; root > 0; root--)
-		sift_keys(keys, root - 1, count);
+		sift_keys(work, item, root - 1, count);
 	return count;
 }
 
@@ -86,11 +108,11 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t co
 			      .index = position,
 			      .least = count,
 			      .count = (uint32_t)(key >> KEY_OUTSIDE),
+			      .rest = work->scratch.list[position],
 			      .before = GAIN_NONE};
 	place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
 	place_node_gain(&work->nodes[slot], work->gang.size, &offer.before);
 	place_leaf_gain(work, item, 1, work->gang.size, &offer.before);
-	offer.rest = waste_of(work, slot);
 	return offer;
 }
 
@@ -102,7 +124,7 @@ static bool next_offer(struct place_work *work, struct frame *offer)
 	if (count == 0)
 		return false;
 	keys[0] = keys[count];
-	sift_keys(keys, 0, count);
+	sift_keys(work, offer->at, 0, count);
 	*offer = offer_of(work, offer->at, count);
 	return true;
 }
@@ -114,11 +136,7 @@ static int compare_offers(const struct place_work *work, const struct frame *a, 
 {
 	if (a->count != b->count)
 		return a->count < b->count ? -1 : 1;
-	int order = place_compare_links(&a->before, &b->before);
-	if (order == 0)
-		order = (a->rest > b->rest) - (a->rest < b->rest);
-	if (order == 0)
-		order = place_compare(work, &a->before, &b->before);
+	int order = place_compare_pod(work, &a->before, a->rest, &b->before, b->rest);
 	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
 }
 

@@ -169,7 +169,7 @@ static bool chosen_fit(const struct search *search, uint32_t position, uint64_t 
 	const struct pack *pack = &work->pack;
 	uint32_t slot = work->fabric->order[position];
 	const struct node *node = &work->nodes[slot];
-	uint32_t free = pack->today ? node_free_mask(node) : bits_first(node->gpus);
+	uint32_t free = pack->today ? node_free_mask(node) : place_cap_mask(work, node);
 	uint32_t held = pack->today ? node->held : 0;
 	for (uint32_t turn = 0; turn < pack->kinds; turn++) {
 		uint32_t kind = pack->turn[turn];

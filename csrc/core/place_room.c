@@ -10,19 +10,29 @@
 #include "core/place_work.h"
 
 /* today << 4 | ever, inverted, so that 0 says: no exception. A nibble of 15 is no bound; where today has none but ever has,
- * today is ever, so that code is free to say that the list has to be asked. */
+ * today is ever, so those codes are free: with 0 the list has to be asked, with 1 to 14 that is ever, but nobody has been
+ * let in for long, so that it is nothing for the rule and nothing today. */
 #define NIBBLE  15u
 #define LISTED  ((uint8_t) ~(NIBBLE << 4))
 #define WITHOUT 0u
+
+static uint8_t long_code(uint32_t ever)
+{
+	return (uint8_t) ~(ever == 0 ? 0 : NIBBLE << 4 | ever);
+}
 
 static uint8_t code_of(const struct place_work *work, const struct frond_room *room)
 {
 	const struct node *node = &work->nodes[room->slot];
 	uint32_t ever = room->ever, today = min_u32(room->today, ever), each = max_u32(work->gang.size, 1);
-	if (today >= node_free_count(node) / each && ever >= node->gpus / each)
+	if (today >= node_free_count(node) / each && ever >= node->gpus / each && room->unavailable == 0)
 		return WITHOUT; /* GPUs decide after all */
 	if (work->gang.templates > 1 || ever == NIBBLE || today == NIBBLE)
 		return LISTED;
+	if (room->unavailable > 0) {
+		ever = min_u32(ever, node->gpus / each);
+		return room->unavailable < room->ever || ever >= NIBBLE ? LISTED : long_code(ever);
+	}
 	return (uint8_t) ~(min_u32(today, NIBBLE) << 4 | min_u32(ever, NIBBLE));
 }
 
@@ -50,25 +60,29 @@ void place_rooms_mark(struct place_work *work)
 		if (code == WITHOUT)
 			continue;
 		work->limit[position] = code;
+		work->rooms_lack |= room->unavailable > 0;
 		if (leaf == FROND_NONE)
 			continue;
 		work->spine_excepted[fabric->leaf_spine[leaf]] = true;
 		work->leaf_excepted[leaf] |= EXCEPTED;
-		uint32_t today = place_room(work, position, true), ever = place_room(work, position, false);
+		uint32_t today = place_room_listed(work, position, ROOM_TODAY);
+		uint32_t rule = place_room_listed(work, position, ROOM_RULE);
 		if (code != LISTED && today == 0)
 			count(work, leaf, &work->nodes[room->slot], UINT32_MAX);
 		else
 			work->leaf_excepted[leaf] |= EXCEPTED_TODAY;
-		if (code != LISTED && ever == 0)
-			work->leaf_never[leaf]++;
-		else if (code == LISTED || ever != UINT32_MAX)
-			work->leaf_excepted[leaf] |= EXCEPTED_EVER;
+		if (code != LISTED && rule == 0)
+			work->leaf_never[leaf] =
+				(uint16_t)(work->leaf_never[leaf] + !node_lacks(&work->nodes[room->slot]));
+		else if (code == LISTED || rule != UINT32_MAX)
+			work->leaf_excepted[leaf] |= EXCEPTED_CAPACITY;
 	}
 }
 
 void place_rooms_clear(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
+	work->rooms_lack = false;
 	for (uint32_t i = 0; i < work->ask->room_count; i++) {
 		uint32_t slot = work->ask->room[i].slot, position = fabric->position[slot];
 		uint32_t leaf = fabric->leaf_of[position];
@@ -86,11 +100,14 @@ void place_rooms_clear(struct place_work *work)
 	}
 }
 
-uint32_t place_room_listed(const struct place_work *work, uint32_t position, bool today)
+uint32_t place_room_listed(const struct place_work *work, uint32_t position, enum room_when when)
 {
 	uint32_t slot = work->fabric->order[position], code = (uint8_t)~work->limit[position];
+	uint32_t today = code >> 4, ever = code & NIBBLE;
 	if (work->limit[position] == LISTED)
-		return today ? ask_room_today(work->ask, slot) : ask_room_ever(work->ask, slot);
-	uint32_t members = today ? code >> 4 : code & NIBBLE;
+		return ask_room_at(work->ask, slot, when);
+	if (today == NIBBLE && ever != NIBBLE)
+		return when == ROOM_EVER ? ever : 0;
+	uint32_t members = when == ROOM_TODAY ? today : ever;
 	return members == NIBBLE ? UINT32_MAX : members;
 }

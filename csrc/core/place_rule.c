@@ -8,10 +8,12 @@
  *   r > 1                  at most r adjacent leaves under one spine, every leaf of the run in use
  *   no spine can hold it   fewest adjacent spines, in each one run of adjacent leaves
  *
- * A latency-sensitive gang wants the smallest of node, NVLink domain and leaf. Spines of one shape without an exception
- * have one capacity: the first of each is looked at.
+ * A latency-sensitive gang wants the smallest of node, NVLink domain and leaf. Spines of one shape without exceptions and
+ * without unavailable nodes have one capacity: the first of each is looked at.
  */
 #include "core/place_work.h"
+
+#define LEAVES_FIRST 64u /* leaves that are looked at before anything is added up */
 
 /* A latency-sensitive gang wants the smallest domain that could hold it, whatever its strategy. */
 static bool counts_nodes(const struct place_work *work)
@@ -28,7 +30,7 @@ static bool enough(const struct place_work *work, uint64_t members, uint64_t nod
 /* The spine whose view this one shares. */
 static uint32_t view_spine(const struct place_work *work, uint32_t spine)
 {
-	if (!work->scope.shaped || work->spine_excepted[spine])
+	if (place_own_capacity(work, spine))
 		return spine;
 	return work->candidates.alike_seen[work->fabric->spine[spine].shape] - 1;
 }
@@ -139,7 +141,7 @@ static struct sums add_up(struct place_work *work)
 	place_alike_forget(work);
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
 		uint32_t *first = &work->candidates.alike_seen[fabric->spine[spine].shape];
-		if (*first == 0 && !work->spine_excepted[spine])
+		if (*first == 0 && !place_own_capacity(work, spine))
 			*first = spine + 1;
 		if (view_spine(work, spine) == spine)
 			view_leaves(work, spine);
@@ -215,9 +217,37 @@ static bool domain_holds(const struct place_work *work)
 	return false;
 }
 
+/* One of the first leaves holds the gang with a node to spare, and has a node on which no fewer fit than on any other: then
+ * there is nothing to add up. */
+static bool fits_a_first_leaf(struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t most = fabric->gpus_most / work->gang.size, each = 0;
+	bool spare = false;
+	if (!work->scope.counted || counts_nodes(work) || work->ask->latency_sensitive || most >= work->gang.total ||
+	    work->items > fabric->leaf_count)
+		return false;
+	for (uint32_t leaf = 0; leaf < min_u32(fabric->leaf_count, LEAVES_FIRST) && (!spare || each < most); leaf++) {
+		uint32_t nodes, here;
+		if (!place_cap_counted(work, leaf))
+			return false;
+		spare |= place_cap(work, leaf, &nodes, &here) >= work->gang.total && !needs_each_node(work, leaf);
+		each = max_u32(each, here);
+	}
+	if (!spare || each < most)
+		return false;
+	work->answer->whole_nodes = most <= 1;
+	work->answer->need_nodes = 2; /* or more */
+	work->answer->need_leaves = 1;
+	work->answer->plan.rule = FROND_RULE_SAME_LEAF;
+	return true;
+}
+
 bool place_rule(struct place_work *work)
 {
 	struct answer *answer = work->answer;
+	if (fits_a_first_leaf(work))
+		return true;
 	struct sums sums = add_up(work);
 	answer->whole_nodes = sums.node_members <= 1;
 	answer->ever = sums.members > sums.slow_members ? sums.members : sums.slow_members;

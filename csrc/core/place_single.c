@@ -44,16 +44,35 @@ static uint32_t best_kind(const struct place_work *work)
 	    work->leaf_excepted[item] & EXCEPTED_TODAY)
 		return FROND_NONE;
 	uint32_t kind = fabric->leaf_kind[item];
-	bool even = kind != FROND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
+	bool even = kind != KIND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
 	return even ? kind : FROND_NONE;
+}
+
+/* No leaf of its kind breaks fewer leaves and nodes than the champion (step 5a): further steps decide. */
+static bool breaks_least(const struct place_work *work)
+{
+	const struct gain *gain = &work->candidates.best.gain;
+	return work->ask->strategy == STRATEGY_DISTRIBUTED || (gain->broken_leaves == 0 && gain->broken_nodes == 0);
 }
 
 static struct champion champion_of(const struct place_work *work)
 {
-	struct champion champion = {.kind = best_kind(work), .from = 1};
-	if (champion.kind != FROND_NONE) {
-		champion.item = work->candidates.picks[0].item;
-		champion.value = work->candidates.best.gain.score / work->gang.missing;
+	const struct gain *gain = &work->candidates.best.gain;
+	struct champion champion = {.kind = best_kind(work), .from = 1, .breaks = UINT32_MAX};
+	if (champion.kind == FROND_NONE)
+		return champion;
+	champion.item = work->candidates.picks[0].item;
+	champion.value = gain->score / work->gang.missing;
+	if (work->ask->latency_sensitive) { /* fewer free GPUs lose */
+		champion.from = 0;
+		champion.to = gain->free - 1;
+		return champion;
+	}
+	if (work->ask->strategy != STRATEGY_DISTRIBUTED && gain->broken_leaves == 0)
+		champion.breaks = work->gang.missing * work->gang.size + 1;
+	if (work->ask->strategy == STRATEGY_CONSOLIDATED && breaks_least(work) && gain->opened_leaves == 0) {
+		champion.from = gain->free + 1; /* more free GPUs lose */
+		champion.to = UINT32_MAX;
 	}
 	return champion;
 }
@@ -61,27 +80,35 @@ static struct champion champion_of(const struct place_work *work)
 /* As many GPUs as the champion, each of them free or used: the score goes by the free ones alone. */
 static inline bool scored_by_free(const struct leaf_sum *leaf, uint32_t total)
 {
-	return leaf->free + leaf->used == total && leaf->total == total;
+	return (leaf->free + leaf->used == total) & (leaf->total == total);
 }
 
-/* A leaf of the champion's kind whose candidate is sure to lose: its score is lower, or it is in the very same state.
+/* A leaf of the champion's kind whose candidate is sure to lose: it is worse, or in the very same state.
  *
  * With F of T GPUs free a score is a · F + b / F + c, b not under 0, rounded down term by term and once more, which takes
- * less than 2 off. That is convex: where two values of F are too low even with these 2, so is every value between. */
-static bool loses(struct place_work *work, const struct leaf_sum *leaf)
+ * less than 2 off. That is convex: where two values of F are too low even with these 2, so is every value between. It
+ * decides where the champion breaks least. */
+static bool loses(struct place_work *work, uint32_t item)
 {
 	struct champion *champion = &work->candidates.champion;
-	const struct leaf_sum *best = &work->fabric->leaf[champion->item];
-	uint64_t score =
-		place_leaf_score(work, leaf->free, leaf->used, leaf->total, work->gang.missing * work->gang.size);
-	if (score == champion->value || work->ask->strategy == STRATEGY_CONSOLIDATED)
-		return memcmp(leaf, best, sizeof *leaf) == 0;
-	if (score + 2 <= champion->value && scored_by_free(leaf, best->total)) {
-		bool first = champion->from > champion->to;
-		champion->from = first ? leaf->free : min_u32(champion->from, leaf->free);
-		champion->to = first ? leaf->free : max_u32(champion->to, leaf->free);
+	const struct leaf_sum *leaf = &work->fabric->leaf[item], *best = &work->fabric->leaf[champion->item];
+	struct gain gain = GAIN_NONE;
+	if (memcmp(leaf, best, sizeof *leaf) == 0)
+		return true;
+	bool scored = work->ask->strategy != STRATEGY_CONSOLIDATED && !work->ask->latency_sensitive;
+	if (scored && breaks_least(work)) {
+		uint64_t score = place_leaf_score(work, leaf->free, leaf->used, leaf->total,
+						  work->gang.missing * work->gang.size);
+		if (score + 2 <= champion->value && scored_by_free(leaf, best->total)) {
+			bool first = champion->from > champion->to;
+			champion->from = first ? leaf->free : min_u32(champion->from, leaf->free);
+			champion->to = first ? leaf->free : max_u32(champion->to, leaf->free);
+		}
+		if (score < champion->value)
+			return true;
 	}
-	return score < champion->value;
+	place_gain(work, item, work->gang.missing, &gain);
+	return place_compare(work, &gain, &work->candidates.best.gain) > 0;
 }
 
 /* ---- leaf by leaf --------------------------------------------------------------------------------------------------- */
@@ -102,15 +129,23 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 {
 	const struct champion *champion = &work->candidates.champion;
 	const struct leaf_sum *leaves = work->fabric->leaf;
-	const uint32_t *kinds = work->fabric->leaf_kind;
-	uint32_t kind = champion->kind, total = leaves[champion->item].total, from = champion->from;
-	uint32_t span = champion->to - from; /* free - from wraps around when it is lower */
-	if (from > champion->to)
+	const uint16_t *kinds = work->fabric->leaf_kind;
+	uint32_t kind = champion->kind, total = leaves[champion->item].total, breaks = champion->breaks;
+	uint32_t from = champion->from, span = champion->to - from; /* free - from wraps around when it is lower */
+	if (from > champion->to) {                                  /* no leaf has so many free */
+		from = UINT32_MAX;
+		span = 0;
+	}
+	if (kind == FROND_NONE)
 		return item;
 	for (; item < hi; item++) {
 		const struct leaf_sum *leaf = &leaves[item];
-		if (leaf->at_least[gpus] < nodes || leaf->free - from > span || !scored_by_free(leaf, total) ||
-		    leaf->odd != 0 || kinds[item] != kind || work->leaf_excepted[item] & EXCEPTED_TODAY)
+		if (leaf->at_least[gpus] < nodes || leaf->odd != 0 || kinds[item] != kind ||
+		    work->leaf_excepted[item] & EXCEPTED_TODAY)
+			break;
+		/* without a branch: leaves in use and leaves that are not come in any order */
+		if (!(((leaf->used == 0) & (leaf->free >= breaks)) |
+		      ((leaf->free - from <= span) & scored_by_free(leaf, total))))
 			break;
 	}
 	return item;
@@ -142,11 +177,13 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 			walk->least = (nearer(work) + walk->each - 1) / walk->each;
 		} else if (fabric->leaf_kind[item] == work->candidates.champion.kind &&
 			   work->candidates.champion.kind != FROND_NONE && leaf->odd == 0 && room > 0 &&
-			   !(work->leaf_excepted[item] & EXCEPTED_TODAY) && loses(work, leaf)) {
+			   !(work->leaf_excepted[item] & EXCEPTED_TODAY) && loses(work, item)) {
 			work->candidates.seen++;
 		} else {
 			place_see_single(work, item);
-			work->candidates.champion = champion_of(work);
+			if (work->candidates.picks[0].item != work->candidates.champion.item ||
+			    work->candidates.champion.kind == FROND_NONE)
+				work->candidates.champion = champion_of(work);
 		}
 	}
 }

@@ -66,7 +66,8 @@ struct champion {
 	uint32_t kind; /* FROND_NONE: there is none such */
 	uint32_t item;
 	uint32_t value;    /* its score */
-	uint32_t from, to; /* free GPUs of leaves that are sure to have a lower score; from > to: not known of any */
+	uint32_t from, to; /* free GPUs of leaves that are sure to be worse; from > to: not known of any */
+	uint32_t breaks;   /* a leaf that nobody uses is worse with so many free GPUs: it would be broken */
 };
 
 struct spine_view {                        /* what a spine could hold by capacity */
@@ -115,6 +116,7 @@ struct scope { /* which nodes are in question, and how they and leaves are measu
 	bool constrained;      /* some sets of free GPUs are not allowed */
 	bool shaped;           /* spines of one shape have one capacity for this gang */
 	bool alike;            /* and untouched ones have the same room today */
+	bool ever;             /* capacity counts what is unavailable, too: find_rule() of place.c */
 	bool one_node;         /* what is missing goes to one node */
 	bool quick;            /* so do those of every leaf: nothing restricts this search to part of one */
 	uint32_t per_node;     /* most members on a node */
@@ -144,15 +146,12 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	uint32_t near_end;  /* behind the last hopeless spine */
 	uint32_t *
 		alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet. In place_rule.c:
-				 the first spine of this shape without an exception + 1 */
+				 the first spine of this shape without a capacity of its own + 1 */
 	uint16_t *fill;     /* by node of a leaf: take[], of another count */
 };
 
-enum excepted { /* of a leaf: one of its nodes is an exception, and must be looked at for what it takes today, or ever */
-		EXCEPTED = 1,
-		EXCEPTED_TODAY = 2,
-		EXCEPTED_EVER = 4,
-};
+/* Of a leaf: one of its nodes is an exception, and must be looked at for what it takes today, or by capacity. */
+enum excepted { EXCEPTED = 1, EXCEPTED_TODAY = 2, EXCEPTED_CAPACITY = 4 };
 
 struct place_work {
 	const struct fabric *fabric;
@@ -178,8 +177,9 @@ struct place_work {
 	/* exceptions; zero outside a plan, see place_room.c */
 	uint8_t *limit;          /* by position */
 	uint8_t *leaf_excepted;  /* by leaf: enum excepted */
-	uint16_t *leaf_never;    /* by leaf: nodes that take nobody on any day */
+	uint16_t *leaf_never;    /* by leaf: nodes that are no capacity for the rule by their exception alone */
 	uint8_t *spine_excepted; /* by spine: one of its nodes is one */
+	bool rooms_lack;         /* exceptions say that nodes have been unavailable for long */
 	struct leaf_sum *leaf_sums;
 	struct spine_sum *spine_sums; /* the fabric's, which leave out closed nodes during a plan */
 
@@ -191,7 +191,7 @@ struct place_work {
 
 	/* One stretch of memory for what is used one after the other; nothing stays in it from one use to the next. */
 	struct scratch {
-		uint32_t *list;          /* items of place_table.c, nodes in place_rule.c */
+		uint32_t *list;          /* items of place_table.c, nodes in place_rule.c, waste in place_order.c */
 		uint64_t *sum;           /* by item, inside one search; or keys to sort, where there are no sums */
 		uint64_t *cells;         /* beside the two: a few rows by member, or members to sort */
 		struct spine_view *view; /* in cells, for place_rule.c */
@@ -226,7 +226,7 @@ void place_end(struct place_work *work);
 
 void place_rooms_mark(struct place_work *work);
 void place_rooms_clear(struct place_work *work);
-uint32_t place_room_listed(const struct place_work *work, uint32_t position, bool today);
+uint32_t place_room_listed(const struct place_work *work, uint32_t position, enum room_when when);
 
 /* ---- place_leaf.c: what a node and an item can take ---------------------------------------------------------------- */
 
@@ -254,10 +254,11 @@ void place_empty(struct place_work *work, uint32_t item);
 void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
 /* The same, from what was kept if it was asked for before; steps of the budget that it takes. */
 uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
-/* Below zero: a is better. Step 3; step 4; steps 4 to 6. */
+/* Below zero: a is better. Step 3; steps 4 to 6; the same for a pod of which the waste of step 5b is known. */
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
-int place_compare_links(const struct gain *a, const struct gain *b);
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b);
+int place_compare_pod(const struct place_work *work, const struct gain *a, uint32_t waste_a, const struct gain *b,
+		      uint32_t waste_b);
 /* Computes the weighted score of a leaf for a member of a gang that takes so many of its GPUs, and remembers it. */
 uint64_t place_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total, uint32_t gpus);
 /* What a member of the gang would choose on a node of this kind; 0: no set is allowed. */
@@ -271,7 +272,7 @@ void place_link(const struct place_work *work, uint32_t slot, uint32_t set, uint
 void place_leaf_gain(struct place_work *work, uint32_t item, uint32_t members, uint32_t gpus, struct gain *gain);
 void place_node_gain(const struct node *node, uint32_t gpus, struct gain *gain);
 
-/* ---- place_rule.c: spec 3.3 from capacity alone. False: never fits. -------------------------------------------------- */
+/* ---- place_rule.c: spec 3.3 from capacity alone. False: it does not suffice. ----------------------------------------- */
 
 bool place_rule(struct place_work *work);
 
@@ -393,10 +394,21 @@ static inline uint64_t place_leaf_score(struct place_work *work, uint32_t free, 
 	return place_score(work, free, used, total, gpus);
 }
 
+static inline enum room_when place_when(const struct place_work *work, bool today)
+{
+	return today ? ROOM_TODAY : work->scope.ever ? ROOM_EVER : ROOM_RULE;
+}
+
 /* Members that a node takes by its exceptions, whichever template they are of; UINT32_MAX: as many as its GPUs allow. */
 static inline uint32_t place_room(const struct place_work *work, uint32_t position, bool today)
 {
-	return work->limit[position] == 0 ? UINT32_MAX : place_room_listed(work, position, today);
+	return work->limit[position] == 0 ? UINT32_MAX : place_room_listed(work, position, place_when(work, today));
+}
+
+/* GPUs of a node that count as capacity. */
+static inline uint32_t place_cap_mask(const struct place_work *work, const struct node *node)
+{
+	return work->scope.ever ? bits_first(node->gpus) : node_capacity_mask(node);
 }
 
 /* What the sums of a leaf say that it takes. Of a leaf with an exception: at most. */
@@ -419,18 +431,39 @@ static inline void place_pay(struct place_work *work, uint64_t steps)
 		work->candidates.stop = true;
 }
 
+/* The leaf has counted its capacity: every node is like the first, or takes nobody. One that lacks some of its GPUs takes
+ * nobody if a member wants all of them. */
+static inline bool place_cap_counted(const struct place_work *work, uint32_t leaf)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t kind = fabric->leaf_kind[leaf], by_nodes = EXCEPTED_CAPACITY;
+	if (work->scope.ever && (work->rooms_lack || fabric->leaf_lacking[leaf] > 0))
+		by_nodes = EXCEPTED; /* leaf_never is for the rule */
+	if (!work->scope.counted || kind == KIND_NONE || work->leaf_excepted[leaf] & by_nodes ||
+	    work->ask->bandwidth_gbps > fabric->leaf_slowest[leaf])
+		return false;
+	return work->scope.ever || fabric->leaf_lacking[leaf] == 0 || fabric->leaf[leaf].odd == 0 ||
+	       work->gang.size >= (kind & UINT8_MAX);
+}
+
 /* Members and nodes of an item by capacity, and the most on one node. */
 static inline uint32_t place_cap(const struct place_work *work, uint32_t item, uint32_t *nodes, uint32_t *node_members)
 {
 	const struct fabric *fabric = work->fabric;
-	if (!work->scope.counted || item >= fabric->leaf_count || fabric->leaf_kind[item] == FROND_NONE ||
-	    work->leaf_excepted[item] & EXCEPTED_EVER || work->ask->bandwidth_gbps > fabric->leaf_slowest[item])
+	if (item >= fabric->leaf_count || !place_cap_counted(work, item))
 		return place_cap_by_nodes(work, item, nodes, node_members);
-	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) /
-			work->gang.size; /* every node is like the first, or takes nobody */
-	*nodes = each > 0 ? leaf_nodes(fabric, item) - work->leaf_never[item] : 0;
+	uint32_t each = (fabric->leaf_kind[item] & UINT8_MAX) / work->gang.size;
+	uint32_t nobody = work->leaf_never[item] + (work->scope.ever ? 0u : fabric->leaf_lacking[item]);
+	*nodes = each > 0 ? leaf_nodes(fabric, item) - nobody : 0;
 	*node_members = *nodes > 0 ? each : 0;
 	return *nodes * each;
+}
+
+/* Does the spine have another capacity than those of its shape? */
+static inline bool place_own_capacity(const struct place_work *work, uint32_t spine)
+{
+	return !work->scope.shaped || work->spine_excepted[spine] ||
+	       (!work->scope.ever && work->fabric->spine[spine].lacking > 0);
 }
 
 /* No run of this spine can hold what is missing: its sums say so without a look at its leaves. */

@@ -57,7 +57,7 @@ static uint32_t between(const uint32_t *sums, uint32_t lo, uint32_t hi)
 /* Members that the caller lets onto a node. */
 static uint32_t node_limit(const struct view *view, uint32_t slot)
 {
-	return ask_room_today(&view->ask, slot);
+	return ask_room_at(&view->ask, slot, ROOM_TODAY);
 }
 
 static bool node_usable(const struct view *view, uint32_t slot)

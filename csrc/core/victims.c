@@ -120,7 +120,7 @@ static bool sets_there(struct hunt *hunt, struct node node)
 static void leave_node(struct node *node, const struct entry *entry)
 {
 	node->held = (uint16_t)(node->held & ~entry->mask);
-	node->by_count -= (uint32_t)entry->by_count;
+	node_count(node, (uint32_t)entry->by_count, false);
 }
 
 static bool sets_without(struct hunt *hunt, int32_t most, bool unbudgeted)

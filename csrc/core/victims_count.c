@@ -22,7 +22,7 @@ static uint32_t node_admits(const struct hunt *hunt, uint32_t position)
 	if (!node_open(node) || !node_fast(node, hunt->ask.bandwidth_gbps) ||
 	    (hunt->ask.only_slot != FROND_NONE && hunt->ask.only_slot != slot))
 		return 0;
-	return ask_room_today(&hunt->ask, slot);
+	return ask_room_at(&hunt->ask, slot, ROOM_TODAY);
 }
 
 /* Steps of the budget for a look at that. */

@@ -52,7 +52,9 @@ int32_t abi_args(const char *json, uint32_t json_len, struct frond_args *out, ch
 	if (args_read(json, json_len, &args, &complaint) != FROND_OK)
 		return abi_complain(&complaint, text, cap, len);
 	struct out writer = {.text = text, .cap = cap};
-	*out = (struct frond_args){.permit_wait_s = args.permit_wait_s, .resource_count = args.resource_count};
+	*out = (struct frond_args){.permit_wait_s = args.permit_wait_s,
+				   .resource_count = args.resource_count,
+				   .unavailable_after_ms = (uint32_t)args.unavailable_after_ms};
 	out->fabric_file.len = (uint32_t)strlen(args.fabric_file);
 	out_printf(&writer, "%s", args.fabric_file);
 	for (uint32_t i = 0; i < args.resource_count; i++) {

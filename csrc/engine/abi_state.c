@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #define GPU_PRODUCT "nvidia.com/gpu.product"
+#define UPLINK_MASK ((1u << 20) - 1)
 
 static void drop_label(void *context, uint32_t label)
 {
@@ -46,10 +47,25 @@ static int32_t check_node(const struct frond_engine *engine, const struct frond_
 	if (node->unhealthy_mask >> node->gpus != 0)
 		return complain(complaint, 0, "node %s: unhealthy GPUs %" PRIx32 " but it has %" PRIu32,
 				shown(name, node->name.len).text, node->unhealthy_mask, node->gpus);
-	if ((node->flags & ~(NODE_FLAGS | FROND_NODE_REPLICAS)) != 0)
-		return complain(complaint, 0, "node %s: flags must be a sum of %d, %d and %d, got %" PRIu32,
+	if ((node->unavailable_mask & ~node->unhealthy_mask) != 0)
+		return complain(complaint, 0,
+				"node %s: unavailable GPUs must be unhealthy ones, %" PRIx32 ", got %" PRIx32,
+				shown(name, node->name.len).text, node->unhealthy_mask, node->unavailable_mask);
+	if ((node->flags & ~(NODE_FLAGS | FROND_NODE_REPLICAS | FROND_NODE_UNAVAILABLE)) != 0)
+		return complain(complaint, 0, "node %s: flags must be a sum of %d, %d, %d and %d, got %" PRIu32,
 				shown(name, node->name.len).text, FROND_NODE_CORDONED, FROND_NODE_DOWN,
-				FROND_NODE_REPLICAS, node->flags);
+				FROND_NODE_REPLICAS, FROND_NODE_UNAVAILABLE, node->flags);
+	if ((node->flags & FROND_NODE_UNAVAILABLE) != 0 && (node->flags & NODE_FLAGS) == 0)
+		return complain(
+			complaint, 0,
+			"node %s: an unavailable node (%d) must be cordoned (%d) or down (%d), got flags %" PRIu32,
+			shown(name, node->name.len).text, FROND_NODE_UNAVAILABLE, FROND_NODE_CORDONED, FROND_NODE_DOWN,
+			node->flags);
+	if (node->uplink_gbps > FROND_UPLINK_MAX || node->reserved != 0)
+		return complain(complaint, 0,
+				"node %s: uplink must be at most %u gigabit/s and reserved 0, got %" PRIu32
+				" and %" PRIu32,
+				shown(name, node->name.len).text, FROND_UPLINK_MAX, node->uplink_gbps, node->reserved);
 	if (!span_inside(node->model, in_len) ||
 	    (node->topology != FROND_NONE && core_topology_gpus(&engine->core, node->topology) != node->gpus))
 		return complain(complaint, 0,
@@ -147,7 +163,9 @@ int32_t abi_node_put(frond_engine *engine, const struct frond_node *node, const 
 				     .unhealthy = (uint16_t)node->unhealthy_mask,
 				     .flags = node->flags & NODE_FLAGS,
 				     .replicas = (node->flags & FROND_NODE_REPLICAS) != 0,
-				     .uplink_gbps = uplink});
+				     .unavailable = (node->flags & FROND_NODE_UNAVAILABLE) != 0,
+				     .unavailable_gpus = (uint16_t)node->unavailable_mask,
+				     .uplink_gbps = uplink & UPLINK_MASK});
 	return FROND_OK;
 }
 
@@ -230,6 +248,8 @@ int32_t abi_pod_put(frond_engine *engine, const struct frond_pod *pod, const cha
 		return abi_fail(FROND_BAD, "pod.gpus: must be at most 32768", text, cap, len);
 	if (check_mask(engine, pod, &complaint) != FROND_OK)
 		return abi_complain(&complaint, text, cap, len);
+	if (engine->core.nodes[pod->slot].by_count + pod->gpus > FROND_BY_COUNT_MAX)
+		return abi_fail(FROND_LIMIT, "pods of one node hold at most 16777215 GPUs by count", text, cap, len);
 	if (engine->core.undo.depth > 0)
 		return abi_fail(FROND_BAD, "cluster state cannot change inside a what-if", text, cap, len);
 	struct core_pod entry = {.pod = pod->pod,

@@ -117,9 +117,9 @@ int32_t rooms_formed(const struct frond_engine *engine, const struct frond_membe
 		    !(templates[it->pod_template / 64] >> it->pod_template % 64 & 1))
 			return complain(complaint, 0, "room[%" PRIu32 "].podTemplate: no member has template %u", i,
 					(unsigned)it->pod_template);
-		if (it->reserved != 0)
-			return complain(complaint, 0, "room[%" PRIu32 "].reserved: must be 0, got %u", i,
-					(unsigned)it->reserved);
+		if (it->unavailable > it->ever)
+			return complain(complaint, 0, "room[%" PRIu32 "].unavailable: must be at most ever, %u, got %u",
+					i, (unsigned)it->ever, (unsigned)it->unavailable);
 	}
 	return FROND_OK;
 }

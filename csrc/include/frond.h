@@ -34,6 +34,8 @@ extern "C" {
 #define FROND_MEMBERS_MAX   16384u            /* members of one gang */
 #define FROND_RANK_MAX      1000000u          /* of a member */
 #define FROND_POD_GPUS_MAX  32768u            /* that a pod holds by count */
+#define FROND_BY_COUNT_MAX  16777215u         /* that pods of one node hold by count */
+#define FROND_UPLINK_MAX    1000000u          /* gigabit/s of a node */
 #define FROND_LEAF_NODES    65535u            /* nodes in one leaf */
 #define FROND_TOPOLOGIES    256u              /* different link tables of nodes in one engine */
 #define FROND_CANDIDATES    4096u             /* placements that are equal so far and compared further (spec 3.4) */
@@ -94,14 +96,19 @@ struct frond_args {
 	uint32_t resource_count;
 	struct frond_span fabric_file; /* path that the host reads and gives to create(); len 0: none */
 	struct frond_span resources[FROND_RESOURCES_MAX];
+	uint32_t unavailable_after_ms; /* for FROND_NODE_UNAVAILABLE, unavailable_mask and frond_room.unavailable */
+	uint32_t reserved;
 };
 
 enum frond_node_flag {
-	FROND_NODE_CORDONED = 1, /* takes nothing new today; still capacity */
-	FROND_NODE_DOWN = 2,     /* not ready today; still capacity */
+	FROND_NODE_CORDONED = 1, /* takes nothing new today; still capacity, but for UNAVAILABLE */
+	FROND_NODE_DOWN = 2,     /* not ready today; likewise */
 	/* It lets pods have more GPUs than it has devices: replicas of shared ones (time-slicing, MPS, HAMi). gpus are the
 	 * devices that are known, 0 when none is; problems() names the node. */
 	FROND_NODE_REPLICAS = 4,
+	/* No capacity for the rule: has been closed for longer than unavailableAfter (spec 3.3). "Never fits" still counts
+	 * it. Only with CORDONED or DOWN; what a taint closes, and for whom, frond_room says. */
+	FROND_NODE_UNAVAILABLE = 8,
 };
 
 struct frond_node {
@@ -109,10 +116,12 @@ struct frond_node {
 	uint32_t gpus;
 	uint32_t unhealthy_mask;
 	uint32_t flags;       /* enum frond_node_flag */
-	uint32_t uplink_gbps; /* gigabit/s; 0: not known here, the fabric file may know */
+	uint32_t uplink_gbps; /* gigabit/s, at most FROND_UPLINK_MAX; 0: not known here, the fabric file may know */
 	uint32_t topology;    /* from topology_put(); FROND_NONE: by model */
 	struct frond_span name;
-	struct frond_span model; /* spec 3.7, a model of the fabric file, or a GPU product label; len 0: the file's */
+	struct frond_span model;   /* spec 3.7, a model of the fabric file, or a GPU product label; len 0: the file's */
+	uint32_t unavailable_mask; /* of unhealthy_mask: for longer than unavailableAfter, no capacity for the rule */
+	uint32_t reserved;
 };
 
 struct frond_topology { /* the links between the GPUs of a node */
@@ -190,11 +199,13 @@ struct frond_room {
 	uint16_t pod_template; /* that a member has; recover(): 0 */
 	uint16_t today; /* members that fit now by everything but the ledger: filters, CPU, memory, assumed pods */
 	uint16_t ever;  /* members that would fit on the empty, healthy node: labels, allocatable */
-	uint16_t reserved;
+	/* of ever: no capacity for the rule, because the node has been closed to the template (by a taint) for longer than
+	 * unavailableAfter; today is at most what is left */
+	uint16_t unavailable;
 };
 
-/* What order() needs to keep GPUs of use in a cluster without topology: it sees no CPU and no memory, and a node that runs
- * out of them before it runs out of GPUs has GPUs that nobody can use. Nothing of it is kept after the call. */
+/* What order() needs to keep the GPUs of nodes of use: it sees no CPU and no memory, and a node that runs out of them before
+ * it runs out of GPUs has GPUs that nobody can use. Nothing of it is kept after the call. */
 struct frond_thrift {
 	uint32_t cpu_milli, memory_mib; /* that the pod asks for */
 	uint32_t kinds;                 /* entries in the kind array, at most FROND_KINDS_MAX */
@@ -231,7 +242,7 @@ enum frond_rule {
 
 enum frond_plan_flag {
 	FROND_PLAN_RELAXED = 1,        /* the rule could not be met and was allowed to break */
-	FROND_PLAN_SHAPELESS = 2,      /* capacity suffices but never in the rule's shape: treated as Preferred */
+	FROND_PLAN_SHAPELESS = 2,      /* capacity suffices but not in the rule's shape: treated as Preferred */
 	FROND_PLAN_UNKNOWN_DOMAIN = 4, /* preferred-domain names nothing in the fabric */
 	FROND_PLAN_NO_TOPOLOGY = 8,    /* the cluster has no leaves: treated as Ignore */
 	FROND_PLAN_BOUNDED = 16,       /* a bound cut the search: a better answer may exist */
@@ -395,9 +406,9 @@ struct frond_abi {
 			const struct frond_room *room, uint32_t room_count, struct frond_plan *out,
 			struct frond_place *places, char *text, uint32_t cap, uint32_t *len);
 	/* For one pod: position[slot] = its place in the order of feasible nodes, UINT16_MAX where it does not fit.
-	 * The same answer as plan(), for every node at once. With thrift, in a cluster without any topology, the GPUs that
-	 * are expected to be of no use decide after the links between GPUs: where they grow least comes first. thrift NULL:
-	 * kinds and left are not read. */
+	 * Without thrift the same answer as plan(), for every node at once. With it every node is weighed by itself, and after
+	 * links and what stays whole the GPUs that are expected to be of no use decide: where they grow least comes first;
+	 * out is the plan without it. thrift NULL: kinds and left are not read. */
 	int32_t (*order)(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
 			 const struct frond_pair *annotations, const char *in, uint32_t in_len,
 			 const struct frond_room *room, uint32_t room_count, const struct frond_thrift *thrift,

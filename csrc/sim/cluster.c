@@ -146,7 +146,7 @@ static int32_t limits_find(const struct sim *sim, struct frond_limits *out)
 	}
 	for (uint32_t i = 0; i < jobs->count; i++) {
 		pods += jobs->list[i].members;
-		if (jobs->list[i].removes == FROND_NONE && jobs->list[i].gpus_each == 0)
+		if (jobs->list[i].removes == FROND_NONE && jobs->list[i].gpus != NULL)
 			gpus += jobs->list[i].members; /* some may ask for none */
 	}
 	uint32_t nodes = fabric->node_count;
@@ -184,7 +184,9 @@ static int32_t node_enter(struct sim *sim, uint32_t slot, bool down, uint32_t un
 	struct frond_node put = {.slot = slot,
 				 .gpus = node->gpus,
 				 .unhealthy_mask = node->unhealthy_mask | unhealthy,
-				 .flags = (node->cordoned ? FROND_NODE_CORDONED : 0u) | (down ? FROND_NODE_DOWN : 0u),
+				 .unavailable_mask = node->unhealthy_mask, /* a file has no clock: what it says lasts */
+				 .flags = (node->cordoned ? FROND_NODE_CORDONED | FROND_NODE_UNAVAILABLE : 0u) |
+					  (down ? FROND_NODE_DOWN : 0u),
 				 .uplink_gbps = node->uplink_gbps,
 				 .topology = FROND_NONE,
 				 .name = text_append(in, &used, node->name)};
@@ -297,7 +299,7 @@ int32_t question_make(struct sim *sim, uint32_t index, struct question *out)
 	*out = (struct question){.request = {.gang = gang_key(index),
 					     .members = job->members,
 					     .min_member = job->min_member,
-					     .gpus_desired = jobs_gpus(jobs, job, sim->gpus),
+					     .gpus_desired = job_gpus(job, sim->gpus),
 					     .only_slot = FROND_NONE,
 					     .priority = job->priority}};
 	for (uint32_t rank = 0; rank < job->members; rank++)
@@ -305,19 +307,20 @@ int32_t question_make(struct sim *sim, uint32_t index, struct question *out)
 							   .rank = rank,
 							   .gpus = sim->gpus[rank],
 							   .pinned_slot = FROND_NONE};
-	uint32_t first = job->annotations == DOC_NONE ? DOC_NONE : doc->values[job->annotations].first;
+	if (job->gpus_desired != 0)
+		out->request.gpus_desired = job->gpus_desired;
 	uint64_t bytes = strlen(job->name) + (job->claim_json == NULL ? 0 : strlen(job->claim_json)) + 1;
-	for (uint32_t at = first; at != DOC_NONE; at = doc->values[at].next)
-		bytes += doc->values[at].key_len + doc->values[at].scalar_len;
+	for (uint32_t i = 0; i < job->annotation_count; i++)
+		bytes += doc->values[job->annotations[i]].key_len + doc->values[job->annotations[i]].scalar_len;
 	out->in = malloc(bytes);
 	if (out->in == NULL)
 		return complain(sim->complaint, 0, "out of memory");
 	out->request.name = text_append(out->in, &out->in_len, job->name);
-	for (uint32_t at = first; at != DOC_NONE; at = doc->values[at].next)
-		if (strcmp(doc_key(doc, at), WAIT_KEY) != 0) {
+	for (uint32_t i = 0; i < job->annotation_count; i++)
+		if (strcmp(doc_key(doc, job->annotations[i]), WAIT_KEY) != 0) {
 			struct frond_pair *pair = &out->pairs[out->request.annotations++];
-			pair->key = text_append(out->in, &out->in_len, doc_key(doc, at));
-			pair->value = text_append(out->in, &out->in_len, doc_scalar(doc, at));
+			pair->key = text_append(out->in, &out->in_len, doc_key(doc, job->annotations[i]));
+			pair->value = text_append(out->in, &out->in_len, doc_scalar(doc, job->annotations[i]));
 		}
 	if (job->claim_json != NULL)
 		out->request.claim = text_append(out->in, &out->in_len, job->claim_json);

@@ -23,7 +23,7 @@ static int bench_verb(const struct options *options);
 static int32_t fabric_load(const struct options *options, struct source *source, struct fabricfile *fabric,
 			   struct complaint *complaint);
 static int32_t jobs_load(const char *path, struct jobs *jobs, struct complaint *complaint);
-static int answer_print(const struct options *options, const struct planning *planning, const struct failures *failures,
+static int answer_print(const struct options *options, const struct planning *planning, const struct failure *failures,
 			uint32_t job);
 static int bad_input(const char *file, const struct complaint *complaint);
 static int bad_program(const char *sentence);
@@ -48,7 +48,7 @@ int main(int argc, char *argv[])
 	case VERB_BENCH:
 		return bench_verb(&options);
 	case VERB_HELP:
-		fputs(options_help, stdout);
+		fputs(options.help, stdout);
 		break;
 	case VERB_VERSION:
 		printf("frond-sim, ABI %u\n", frond_abi_get()->version);
@@ -72,7 +72,7 @@ static int jobs_verb(const struct options *options)
 	struct source source = {0};
 	struct fabricfile fabric = {0};
 	struct jobs jobs = {0};
-	struct failures failures = {0};
+	struct failure *failures = NULL;
 	struct complaint complaint;
 	uint32_t job = FROND_NONE;
 	int status;
@@ -101,9 +101,9 @@ static int jobs_verb(const struct options *options)
 			strspn(options->cluster, " \t\r\n"); /* create() knows the form by its first word */
 		planning.fabric_len = (uint32_t)strlen(planning.fabric_text);
 	}
-	status = answer_print(options, &planning, &failures, job);
+	status = answer_print(options, &planning, failures, job);
 out:
-	free(failures.list);
+	free(failures);
 	jobs_free(&jobs);
 	fabricfile_free(&fabric);
 	source_free(&source);
@@ -157,7 +157,7 @@ static int32_t jobs_load(const char *path, struct jobs *jobs, struct complaint *
 	return code;
 }
 
-static int answer_print(const struct options *options, const struct planning *planning, const struct failures *failures,
+static int answer_print(const struct options *options, const struct planning *planning, const struct failure *failures,
 			uint32_t job)
 {
 	char *text = NULL;

@@ -1,17 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/moves.h"
 
+#include "sim/summary.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- what fails ------------------------------------------------------------------------------------------------ */
 
+static bool is_called(const char *name, const char *text, size_t len)
+{
+	return strlen(name) == len && memcmp(name, text, len) == 0;
+}
+
 static uint32_t node_named(const struct fabricfile *fabric, const char *name, size_t len)
 {
 	for (uint32_t slot = 0; slot < fabric->node_count; slot++)
-		if (strlen(fabric->nodes[slot].name) == len && memcmp(fabric->nodes[slot].name, name, len) == 0)
+		if (is_called(fabric->nodes[slot].name, name, len))
 			return slot;
+	return FROND_NONE;
+}
+
+static uint32_t leaf_named(const struct fabricfile *fabric, const char *name, size_t len)
+{
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++)
+		if (is_called(fabric->leaves[leaf].name, name, len))
+			return leaf;
+	return FROND_NONE;
+}
+
+static uint32_t spine_named(const struct fabricfile *fabric, const char *name, size_t len)
+{
+	for (uint32_t spine = 0; spine < fabric->spine_count; spine++)
+		if (is_called(fabric->spines[spine].name, name, len))
+			return spine;
 	return FROND_NONE;
 }
 
@@ -29,53 +52,60 @@ static uint32_t gpu_named(const char *text, size_t len)
 	return index;
 }
 
-static int32_t failure_read(const char *text, size_t len, const struct fabricfile *fabric, struct failure *out,
+static int32_t gpu_fail(const char *text, size_t len, const struct fabricfile *fabric, uint32_t slot,
+			struct failure *failures, struct complaint *complaint)
+{
+	const struct fabric_node *node = &fabric->nodes[slot];
+	uint32_t gpu = gpu_named(text, len);
+	if (gpu >= node->gpus)
+		return complain(complaint, 1, "\"%s\" is not a GPU of %s, which has %" PRIu32 "; write %s/gpu-0",
+				shown(text + 1, len - 1).text, node->name, node->gpus, node->name);
+	failures[slot].gpu_mask |= 1u << gpu;
+	return FROND_OK;
+}
+
+/* A node, a GPU of a node, a leaf or a spine. */
+static int32_t failure_read(const char *text, size_t len, const struct fabricfile *fabric, struct failure *failures,
 			    struct complaint *complaint)
 {
 	const char *slash = memchr(text, '/', len);
 	size_t name = slash == NULL ? len : (size_t)(slash - text);
 	uint32_t slot = node_named(fabric, text, name);
-	if (slot == FROND_NONE)
+	if (slot != FROND_NONE && slash != NULL)
+		return gpu_fail(slash, len - name, fabric, slot, failures, complaint);
+	uint32_t leaf = slash == NULL ? leaf_named(fabric, text, name) : FROND_NONE;
+	uint32_t spine = slash == NULL ? spine_named(fabric, text, name) : FROND_NONE;
+	uint32_t found = (slot != FROND_NONE) + (leaf != FROND_NONE) + (spine != FROND_NONE);
+	if (found == 0)
 		return complain(complaint, 1,
-				"\"%s\" is not a node of the fabric; write node-3 or node-3/gpu-2, with commas between",
-				shown(text, name).text);
-	*out = (struct failure){.slot = slot, .down = slash == NULL};
-	if (slash == NULL)
-		return FROND_OK;
-	uint32_t gpu = gpu_named(slash, len - name);
-	if (gpu >= fabric->nodes[slot].gpus)
-		return complain(complaint, 1, "\"%s\" is not a GPU of %s, which has %" PRIu32 "; write %s/gpu-0",
-				shown(slash + 1, len - name - 1).text, fabric->nodes[slot].name,
-				fabric->nodes[slot].gpus, fabric->nodes[slot].name);
-	out->gpu_mask = 1u << gpu;
+				"\"%s\" is not a node%s of the fabric; write node-3, node-3/gpu-2, leaf-1 or spine-2, "
+				"with commas between",
+				shown(text, name).text, slash == NULL ? ", leaf or spine" : "");
+	if (found > 1)
+		return complain(complaint, 1, "\"%s\" is the name of a %s and of a %s; name the nodes that fail",
+				shown(text, name).text, slot != FROND_NONE ? "node" : "leaf",
+				leaf != FROND_NONE && slot != FROND_NONE ? "leaf" : "spine");
+	for (uint32_t i = 0; i < fabric->node_count; i++) {
+		uint32_t at = fabric->nodes[i].leaf;
+		failures[i].down |= i == slot || at == leaf || fabric->leaves[at].spine == spine;
+	}
 	return FROND_OK;
 }
 
-int32_t failures_read(const char *text, const struct fabricfile *fabric, struct failures *out,
+int32_t failures_read(const char *text, const struct fabricfile *fabric, struct failure **out,
 		      struct complaint *complaint)
 {
-	uint64_t entries = 1;
-	for (const char *at = text; *at != '\0'; at++)
-		entries += *at == ',';
-	*out = (struct failures){.list = calloc(entries, sizeof(*out->list))};
-	if (out->list == NULL)
+	*out = calloc((uint64_t)fabric->node_count + 1, sizeof(**out));
+	if (*out == NULL)
 		return complain(complaint, 1, "out of memory");
 	for (;; text++) {
 		size_t len = strcspn(text, ",");
-		struct failure failure = {0};
-		int32_t code = failure_read(text, len, fabric, &failure, complaint);
+		int32_t code = failure_read(text, len, fabric, *out, complaint);
 		if (code != FROND_OK) {
-			free(out->list);
-			*out = (struct failures){.list = NULL};
+			free(*out);
+			*out = NULL;
 			return code;
 		}
-		uint32_t i = 0;
-		while (i < out->count && out->list[i].slot != failure.slot)
-			i++;
-		out->count += i == out->count;
-		out->list[i].slot = failure.slot;
-		out->list[i].down |= failure.down;
-		out->list[i].gpu_mask |= failure.gpu_mask;
 		text += len;
 		if (*text == '\0')
 			return FROND_OK;
@@ -111,12 +141,17 @@ static int32_t repair(struct sim *sim, uint32_t index, struct report *report, st
 	if (code != FROND_OK)
 		return code;
 	code = sim->abi->recover(sim->engine, &gang, question.room, question.room_count, &asked->moves, asked->list,
-				 sim->placed[index], text, sizeof(text), &len);
+				 sim->placed[index], text, sizeof(text) - 1, &len);
 	free(question.in);
 	if (code != FROND_OK)
 		return sim_broken(sim, code, "recover", name);
+	text[len] = '\0';
+	struct warnings warnings = warnings_of(sim->planning->fabric, sim->planning->jobs,
+					       &sim->planning->jobs->list[index], asked->moves.flags);
 	if (asked->moves.outcome != FROND_PLACED)
-		report_note(report, name, text, len);
+		report_unrepaired(report, name, text);
+	if (asked->moves.outcome != FROND_PLACED || asked->moves.count > 0)
+		report_warned(report, name, &warnings);
 	report_list(sim, report, asked);
 	*lower_bound += asked->moves.lower_bound;
 	for (uint32_t i = 0; i < asked->moves.count && code == FROND_OK; i++)
@@ -124,7 +159,7 @@ static int32_t repair(struct sim *sim, uint32_t index, struct report *report, st
 	return code;
 }
 
-int32_t recover_run(const struct planning *planning, const struct failures *failures, struct report *report,
+int32_t recover_run(const struct planning *planning, const struct failure *failures, struct report *report,
 		    struct complaint *complaint)
 {
 	struct sim sim;
@@ -133,18 +168,42 @@ int32_t recover_run(const struct planning *planning, const struct failures *fail
 	int32_t code = sim_open(&sim, planning, complaint);
 	if (code == FROND_OK)
 		code = sim_jobs_but(&sim, FROND_NONE);
-	for (uint32_t i = 0; i < failures->count && code == FROND_OK; i++)
-		code = sim_fail(&sim, failures->list[i].slot, failures->list[i].down, failures->list[i].gpu_mask);
+	for (uint32_t slot = 0; slot < planning->fabric->node_count && code == FROND_OK; slot++)
+		if (failures[slot].down || failures[slot].gpu_mask != 0)
+			code = sim_fail(&sim, slot, failures[slot].down, failures[slot].gpu_mask);
 	if (code == FROND_OK && (asked.list = calloc(sim_members(&sim), sizeof(*asked.list))) == NULL)
 		code = complain(complaint, 0, "out of memory");
-	report_moves_begin(report);
-	for (uint32_t i = 0; i < planning->jobs->count && code == FROND_OK; i++)
-		if (sim.placed[i] > 0)
-			code = repair(&sim, i, report, &asked, &lower_bound);
-	report_moves_end(report, lower_bound);
+	if (code == FROND_OK) {
+		code = report_moves_begin(report, complaint);
+		for (uint32_t i = 0; i < planning->jobs->count && code == FROND_OK; i++)
+			if (sim.placed[i] > 0)
+				code = repair(&sim, i, report, &asked, &lower_bound);
+		report_moves_end(report, lower_bound);
+	}
+	if (code == FROND_OK)
+		code = summary_write(&sim, report);
 	free(asked.list);
 	sim_close(&sim);
 	return code;
+}
+
+/* What the engine proposes for the job, and why it proposes nothing. */
+static int32_t defrag_report(struct sim *sim, uint32_t job, const struct asked_moves *asked, const char *reason,
+			     struct report *report)
+{
+	const struct planning *planning = sim->planning;
+	const char *name = planning->jobs->list[job].name;
+	struct warnings warnings =
+		warnings_of(planning->fabric, planning->jobs, &planning->jobs->list[job], asked->moves.flags);
+	int32_t code = report_moves_begin(report, sim->complaint);
+	if (code == FROND_OK) {
+		report_list(sim, report, asked);
+		report_warned(report, name, &warnings);
+		if (asked->moves.outcome != FROND_PLACED)
+			report_unrepaired(report, name, reason);
+	}
+	report_moves_end(report, asked->moves.lower_bound);
+	return code == FROND_OK ? summary_write(sim, report) : code;
 }
 
 int32_t defrag_run(const struct planning *planning, uint32_t job, struct report *report, struct complaint *complaint)
@@ -165,19 +224,16 @@ int32_t defrag_run(const struct planning *planning, uint32_t job, struct report 
 		code = asked.list == NULL ? complain(complaint, 0, "out of memory") : FROND_OK;
 	}
 	if (code == FROND_OK) {
-		const char *name = planning->jobs->list[job].name;
 		code = sim.abi->defrag(sim.engine, &question.request, sim.members, question.pairs, question.in,
 				       question.in_len, question.room, question.room_count, &asked.moves, asked.list,
-				       cap, text, sizeof(text), &len);
+				       cap, text, sizeof(text) - 1, &len);
 		if (code != FROND_OK)
-			sim_broken(&sim, code, "defrag", name);
-		else if (asked.moves.count == 0)
-			report_note(report, name, text, len);
+			sim_broken(&sim, code, "defrag", planning->jobs->list[job].name);
 	}
-	report_moves_begin(report);
-	if (code == FROND_OK)
-		report_list(&sim, report, &asked);
-	report_moves_end(report, asked.moves.lower_bound);
+	if (code == FROND_OK) {
+		text[len] = '\0';
+		code = defrag_report(&sim, job, &asked, text, report);
+	}
 	free(question.in);
 	free(asked.list);
 	sim_close(&sim);

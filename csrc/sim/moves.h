@@ -9,22 +9,17 @@
 #include "sim/cluster.h"
 #include "sim/report.h"
 
-struct failure {
-	uint32_t slot;
-	bool down;         /* the whole node */
-	uint32_t gpu_mask; /* else these */
+struct failure {           /* of a node */
+	bool down;         /* the whole of it */
+	uint32_t gpu_mask; /* else these; 0: nothing fails there */
 };
 
-struct failures {
-	struct failure *list; /* malloc'd, one per node of the fabric that fails */
-	uint32_t count;
-};
-
-/* "node-3,node-9/gpu-2" */
-int32_t failures_read(const char *text, const struct fabricfile *fabric, struct failures *out,
+/* "node-3,node-9/gpu-2,leaf-1,spine-2" as one entry a node of the fabric, malloc'd. A leaf or a spine is all of its nodes. A
+ * name that belongs to two of node, leaf and spine is refused. */
+int32_t failures_read(const char *text, const struct fabricfile *fabric, struct failure **out,
 		      struct complaint *complaint);
 
-int32_t recover_run(const struct planning *planning, const struct failures *failures, struct report *report,
+int32_t recover_run(const struct planning *planning, const struct failure *failures, struct report *report,
 		    struct complaint *complaint);
 
 /* job: entry of the jobs file that is not planned with the others. */

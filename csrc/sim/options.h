@@ -23,6 +23,7 @@ enum sim_format { FORMAT_JSON, FORMAT_TEXT };
 struct options { /* strings are those of argv */
 	enum sim_verb verb;
 	enum sim_format format;
+	const char *help;    /* of the verb, or of all */
 	const char *fabric;  /* a file, "-": stdin; NULL: not given */
 	const char *cluster; /* the one-line form; NULL: not given. One of the two is. */
 	const char *jobs;
@@ -32,8 +33,6 @@ struct options { /* strings are those of argv */
 	const char *bench_case; /* bench: NULL: all of them */
 	uint32_t nodes, repeat; /* bench */
 };
-
-extern const char options_help[];
 
 /* A complaint about usage has no line and no path. */
 int32_t options_read(int argc, char *const argv[], struct options *out, struct complaint *complaint);

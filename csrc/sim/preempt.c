@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/preempt.h"
 
+#include "sim/summary.h"
+
 #include <stdlib.h>
 
 struct asked_victims { /* what the engine proposes; cap entries each, malloc'd */
@@ -85,12 +87,36 @@ static int32_t decide(struct sim *sim, uint32_t index, const struct question *qu
 	return code;
 }
 
+static void victims_report(const struct sim *sim, uint32_t index, uint32_t members, struct asked_victims *asked,
+			   struct report *report)
+{
+	const struct job *job = &sim->planning->jobs->list[index];
+	/* Only the plan that was asked for first has looked for the domain and the ids. */
+	uint32_t flags =
+		asked->victims.plan.flags | (sim->plan.flags & (FROND_PLAN_UNKNOWN_DOMAIN | FROND_PLAN_UNKNOWN_GPU));
+	struct warnings warnings = warnings_of(sim->planning->fabric, sim->planning->jobs, job, flags);
+	if (asked->victims.outcome != FROND_PLACED) {
+		report_stays(report, job->name, sim->reason, &warnings);
+		return;
+	}
+	victims_name(sim, asked);
+	const struct answer_placed placed = {.name = job->name,
+					     .plan = &asked->victims.plan,
+					     .places = sim->places,
+					     .members = members,
+					     .asked = job->members,
+					     .scratch = sim->scratch,
+					     .warnings = &warnings};
+	report_victims(report,
+		       &(struct answer_victims){
+			       .placed = &placed, .cost = &asked->victims, .jobs = asked->jobs, .ranks = asked->ranks});
+}
+
 int32_t preempt_run(const struct planning *planning, uint32_t job, struct report *report, struct complaint *complaint)
 {
 	struct sim sim;
 	struct question question = {.in = NULL};
 	struct asked_victims asked = {.pods = NULL};
-	const char *name = planning->jobs->list[job].name;
 	uint32_t members = 0;
 	int32_t code = sim_open(&sim, planning, complaint);
 	if (code == FROND_OK)
@@ -101,20 +127,10 @@ int32_t preempt_run(const struct planning *planning, uint32_t job, struct report
 		code = lists_make(&asked, sim_members(&sim), complaint);
 	if (code == FROND_OK)
 		code = decide(&sim, job, &question, &asked, &members);
-	if (code == FROND_OK && asked.victims.outcome == FROND_PLACED) {
-		victims_name(&sim, &asked);
-		report_victims(report,
-			       &(struct answer_victims){.placed = &(struct answer_placed){.name = name,
-											  .plan = &asked.victims.plan,
-											  .places = sim.places,
-											  .members = members,
-											  .scratch = sim.scratch},
-							.cost = &asked.victims,
-							.jobs = asked.jobs,
-							.ranks = asked.ranks});
-	} else if (code == FROND_OK) {
-		report_stays(report, name, sim.reason);
-	}
+	if (code == FROND_OK)
+		victims_report(&sim, job, members, &asked, report);
+	if (code == FROND_OK)
+		code = summary_write(&sim, report);
 	free(question.in);
 	lists_free(&asked);
 	sim_close(&sim);

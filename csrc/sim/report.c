@@ -9,6 +9,8 @@
 
 static void placed_json(const struct report *report, const struct answer_placed *answer);
 static void placed_text(const struct report *report, const struct answer_placed *answer);
+static void warnings_json(FILE *stream, const struct warnings *warnings);
+static void warnings_text(FILE *stream, const struct warnings *warnings);
 static void member_json(const struct report *report, uint32_t rank, const struct frond_place *place);
 static uint32_t spread_sort(const struct report *report, const struct answer_placed *answer);
 static void string_json(FILE *stream, const char *text);
@@ -33,16 +35,18 @@ void report_placed(struct report *report, const struct answer_placed *answer)
 	report->answers++;
 }
 
-void report_refused(struct report *report, const char *name, const char *reason)
+void report_refused(struct report *report, const char *name, const char *reason, const struct warnings *warnings)
 {
 	if (report->format == FORMAT_JSON) {
 		fputs(report->answers == 0 ? "\n {\"name\": " : ",\n {\"name\": ", report->stream);
 		string_json(report->stream, name);
 		fputs(", \"placed\": false, \"reason\": ", report->stream);
 		string_json(report->stream, reason);
+		warnings_json(report->stream, warnings);
 		fputs("}", report->stream);
 	} else {
 		fprintf(report->stream, "%s: not placed: %s\n", name, reason);
+		warnings_text(report->stream, warnings);
 	}
 	report->answers++;
 }
@@ -92,15 +96,17 @@ void report_victims(struct report *report, const struct answer_victims *answer)
 	placed_text(report, answer->placed);
 }
 
-void report_stays(struct report *report, const char *name, const char *reason)
+void report_stays(struct report *report, const char *name, const char *reason, const struct warnings *warnings)
 {
 	report->answers++;
 	if (report->format == FORMAT_TEXT) {
 		fprintf(report->stream, "%s: not placed: %s\n", name, reason);
+		warnings_text(report->stream, warnings);
 		return;
 	}
 	fputs("{\"placed\": false, \"reason\": ", report->stream);
 	string_json(report->stream, reason);
+	warnings_json(report->stream, warnings);
 	fputs("}\n", report->stream);
 }
 
@@ -138,7 +144,9 @@ static void window_json(const struct report *report, const struct answer_window 
 		string_json(stream, report->fabric->leaves[leaf].name);
 		last = leaf;
 	}
-	fputs("]}\n", stream);
+	fputs("]", stream);
+	warnings_json(stream, answer->warnings);
+	fputs("}\n", stream);
 }
 
 void report_window(struct report *report, const struct answer_window *answer)
@@ -156,12 +164,18 @@ void report_window(struct report *report, const struct answer_window *answer)
 		fprintf(report->stream, "  %s/%s  %s\n", spine_of(report, node->leaf),
 			report->fabric->leaves[node->leaf].name, node->name);
 	}
+	warnings_text(report->stream, answer->warnings);
 }
 
-void report_moves_begin(struct report *report)
+int32_t report_moves_begin(struct report *report, struct complaint *complaint)
 {
+	struct report_tail *tails[] = {&report->unrepaired, &report->warned};
 	if (report->format == FORMAT_JSON)
 		fputs("{\"moves\": [", report->stream);
+	for (uint32_t i = 0; i < 2; i++)
+		if ((tails[i]->stream = open_memstream(&tails[i]->text, &tails[i]->len)) == NULL)
+			return complain(complaint, 0, "out of memory");
+	return FROND_OK;
 }
 
 void report_move(struct report *report, const char *job, uint32_t rank, uint32_t from, uint32_t to)
@@ -182,19 +196,73 @@ void report_move(struct report *report, const char *job, uint32_t rank, uint32_t
 	fputs("}", stream);
 }
 
-void report_moves_end(struct report *report, uint32_t lower_bound)
+void report_unrepaired(struct report *report, const char *job, const char *reason)
 {
-	if (report->format == FORMAT_JSON)
-		fprintf(report->stream, "], \"lowerBound\": %" PRIu32 "}\n", lower_bound);
-	else
-		fprintf(report->stream, "%" PRIu32 " move%s; fewer than %" PRIu32 " are not possible\n",
-			report->answers, report->answers == 1 ? "" : "s", lower_bound);
+	struct report_tail *tail = &report->unrepaired;
+	if (report->format == FORMAT_TEXT) {
+		fprintf(tail->stream, "%s: unrepaired: %s\n", job, reason);
+		return;
+	}
+	fputs(tail->count++ == 0 ? "{\"job\": " : ", {\"job\": ", tail->stream);
+	string_json(tail->stream, job);
+	fputs(", \"reason\": ", tail->stream);
+	string_json(tail->stream, reason);
+	fputs("}", tail->stream);
 }
 
-void report_note(struct report *report, const char *job, const char *text, uint32_t len)
+/* The answer is about many jobs, so each warning names its own. */
+void report_warned(struct report *report, const char *job, const struct warnings *warnings)
 {
-	(void)report;
-	fprintf(stderr, "%s: %.*s\n", job, (int)len, text);
+	struct report_tail *tail = &report->warned;
+	char text[FROND_NAME_MAX + 2 + FROND_TEXT_MAX];
+	for (uint32_t i = 0; i < warnings->count; i++) {
+		snprintf(text, sizeof(text), "%s: %s", job, warnings->text[i]);
+		if (report->format == FORMAT_TEXT) {
+			fprintf(tail->stream, "warning: %s\n", text);
+			continue;
+		}
+		fputs(tail->count++ == 0 ? "" : ", ", tail->stream);
+		string_json(tail->stream, text);
+	}
+}
+
+/* Closes the tail and writes what it has collected. */
+static void tail_write(FILE *stream, struct report_tail *tail)
+{
+	if (tail->stream == NULL)
+		return;
+	if (fclose(tail->stream) == 0)
+		fputs(tail->text, stream);
+	free(tail->text);
+}
+
+void report_moves_end(struct report *report, uint32_t lower_bound)
+{
+	FILE *stream = report->stream;
+	if (report->format == FORMAT_TEXT) {
+		tail_write(stream, &report->unrepaired);
+		tail_write(stream, &report->warned);
+		fprintf(stream, "%" PRIu32 " move%s; fewer than %" PRIu32 " are not possible\n", report->answers,
+			report->answers == 1 ? "" : "s", lower_bound);
+		return;
+	}
+	fprintf(stream, "], \"lowerBound\": %" PRIu32 ", \"unrepaired\": [", lower_bound);
+	tail_write(stream, &report->unrepaired);
+	fputs(report->warned.count == 0 ? "]" : "], \"warnings\": [", stream);
+	tail_write(stream, &report->warned);
+	fputs(report->warned.count == 0 ? "}\n" : "]}\n", stream);
+}
+
+void report_summary(struct report *report, const struct answer_summary *answer)
+{
+	fprintf(report->stream, "GPUs in use: %" PRIu32 " of %" PRIu32 "; ", answer->used, answer->gpus);
+	if (answer->members == 0)
+		fputs("no whole node is left for a gang\n", report->stream);
+	else
+		fprintf(report->stream,
+			"largest gang that still fits: %s%" PRIu32 " whole node%s of %" PRIu32 " GPU%s\n",
+			answer->exact ? "" : "at least ", answer->members, answer->members == 1 ? "" : "s",
+			answer->gpus_each, answer->gpus_each == 1 ? "" : "s");
 }
 
 static void placed_json(const struct report *report, const struct answer_placed *answer)
@@ -237,7 +305,27 @@ static void placed_json(const struct report *report, const struct answer_placed 
 		member_json(report, rank, &answer->places[rank]);
 		before = ", ";
 	}
-	fputs("]}", stream);
+	fputs("]", stream);
+	if (answer->members < answer->asked)
+		fprintf(stream, ", \"placedMembers\": %" PRIu32, answer->members);
+	warnings_json(stream, answer->warnings);
+	fputs("}", stream);
+}
+
+static void warnings_json(FILE *stream, const struct warnings *warnings)
+{
+	for (uint32_t i = 0; i < warnings->count; i++) {
+		fputs(i == 0 ? ", \"warnings\": [" : ", ", stream);
+		string_json(stream, warnings->text[i]);
+	}
+	if (warnings->count > 0)
+		fputs("]", stream);
+}
+
+static void warnings_text(FILE *stream, const struct warnings *warnings)
+{
+	for (uint32_t i = 0; i < warnings->count; i++)
+		fprintf(stream, "  warning: %s\n", warnings->text[i]);
 }
 
 static void member_json(const struct report *report, uint32_t rank, const struct frond_place *place)
@@ -265,11 +353,12 @@ static void placed_text(const struct report *report, const struct answer_placed 
 {
 	FILE *stream = report->stream;
 	const struct frond_plan *plan = answer->plan;
-	fprintf(stream,
-		"%s: placed, rule %s%s, members %" PRIu32 ", nodes %" PRIu32 ", leaves %" PRIu32 ", spines %" PRIu32
-		"\n",
-		answer->name, rule_name(plan->rule), (plan->flags & FROND_PLAN_RELAXED) != 0 ? " (relaxed)" : "",
-		answer->members, plan->nodes, plan->leaves, plan->spines);
+	fprintf(stream, "%s: placed, rule %s%s, members %" PRIu32, answer->name, rule_name(plan->rule),
+		(plan->flags & FROND_PLAN_RELAXED) != 0 ? " (relaxed)" : "", answer->members);
+	if (answer->members < answer->asked)
+		fprintf(stream, " of %" PRIu32, answer->asked);
+	fprintf(stream, ", nodes %" PRIu32 ", leaves %" PRIu32 ", spines %" PRIu32 "\n", plan->nodes, plan->leaves,
+		plan->spines);
 	int width = 0;
 	for (uint32_t rank = 0; rank < answer->members; rank++) {
 		uint32_t slot = answer->places[rank].slot;
@@ -288,6 +377,7 @@ static void placed_text(const struct report *report, const struct answer_placed 
 			fprintf(stream, " %" PRIu32, (uint32_t)(place->ring >> 4 * j & 15));
 		fputs("\n", stream);
 	}
+	warnings_text(stream, answer->warnings);
 }
 
 static int number_compare(const void *a, const void *b)
@@ -310,10 +400,10 @@ static uint32_t spread_sort(const struct report *report, const struct answer_pla
 	return placed;
 }
 
-/* A name, a domain or a sentence: escaped it is at most six times as long. */
+/* A name, a domain, or a sentence with a name before it: escaped it is at most six times as long. */
 static void string_json(FILE *stream, const char *text)
 {
-	char escaped[6 * FROND_TEXT_MAX + 3];
+	char escaped[6 * (FROND_NAME_MAX + 2 + FROND_TEXT_MAX) + 3];
 	struct out out = {.text = escaped, .cap = sizeof(escaped)};
 	json_string(&out, text, strlen(text));
 	assert(out.len < sizeof(escaped));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/reserve.h"
 
+#include "sim/summary.h"
+
 #include <stdlib.h>
 
 struct ends { /* malloc'd */
@@ -77,13 +79,19 @@ int32_t reserve_run(const struct planning *planning, uint32_t job, struct report
 		code = ends_make(&sim, &ends, complaint);
 	if (code == FROND_OK)
 		code = decide(&sim, job, &question, &ends, &window, &members);
-	if (code == FROND_OK)
-		report_window(report, &(struct answer_window){.name = planning->jobs->list[job].name,
+	if (code == FROND_OK) {
+		const struct job *asked = &planning->jobs->list[job];
+		struct warnings warnings = warnings_of(planning->fabric, planning->jobs, asked, window.plan.flags);
+		report_window(report, &(struct answer_window){.name = asked->name,
 							      .window = &window,
 							      .places = sim.places,
 							      .members = window.outcome == FROND_PLACED ? members : 0,
 							      .reason = sim.reason,
-							      .scratch = sim.scratch});
+							      .scratch = sim.scratch,
+							      .warnings = &warnings});
+	}
+	if (code == FROND_OK)
+		code = summary_write(&sim, report);
 	free(question.in);
 	free(ends.list);
 	sim_close(&sim);

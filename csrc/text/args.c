@@ -15,6 +15,7 @@
 #define MOVES_MAX         10000u
 #define PERMIT_WAIT_S     60u
 #define WAIT_MS           300000
+#define UNAVAILABLE_MS    60000
 #define NODE_LEASE_S      40u
 #define CONCURRENT_MOVES  8u
 #define MOVES_PER_MINUTE  60u
@@ -67,6 +68,7 @@ static int32_t constraints_read(const struct section *root, struct tuning *tunin
 static int32_t topology_read(const struct section *root, struct args *args);
 static int32_t levels_read(const struct section *topology, struct args *args);
 static int32_t workload_defaults_read(const struct section *root, struct args *args);
+static int32_t unavailable_read(const struct section *root, struct args *args);
 static int32_t device_exit_read(const struct section *root, struct args *args);
 static int32_t resources_read(const struct section *root, struct args *args);
 static int32_t locks_read(const struct section *root, struct args *args);
@@ -121,6 +123,7 @@ static void defaults_set(struct args *args)
 	args->strategy = STRATEGY_BALANCED;
 	args->mode = MODE_REQUIRED;
 	args->wait_ms = WAIT_MS;
+	args->unavailable_after_ms = UNAVAILABLE_MS;
 	args->device_exit = EXIT_ANNOTATE;
 	args->permit_wait_s = PERMIT_WAIT_S;
 	args->resource_count = 2;
@@ -146,6 +149,7 @@ static int32_t root_read(const struct section *root, struct args *args)
 		"defaultStrategy",
 		"defaultTopologyMode",
 		"defaultTopologyWait",
+		"unavailableAfter",
 		"deviceExit",
 		"permitWaitingTimeSeconds",
 		"gpuResources",
@@ -154,7 +158,7 @@ static int32_t root_read(const struct section *root, struct args *args)
 		"corePath",
 	};
 	int32_t (*const readers[])(const struct section *, struct args *) = {
-		topology_read, workload_defaults_read, device_exit_read, resources_read,
+		topology_read, workload_defaults_read, unavailable_read, device_exit_read, resources_read,
 		locks_read,    recovery_section_read,
 	};
 	int32_t code = section_check(root, known, COUNT(known));
@@ -310,6 +314,21 @@ static int32_t workload_defaults_read(const struct section *root, struct args *a
 	if (what != NULL)
 		return complain(root->complaint, 0, "args.defaultTopologyWait: \"%s\" is not %s",
 				shown(wait->valuestring, len).text, what);
+	return FROND_OK;
+}
+
+/* Spec 3.3. There is no "forever": what never counts as lost makes gangs wait for it. */
+static int32_t unavailable_read(const struct section *root, struct args *args)
+{
+	static const char what[] = "must be a duration of at most 1000h in quotes, for example \"1m\"";
+	const cJSON *after = section_field(root, "unavailableAfter");
+	int64_t ms;
+	if (after == NULL)
+		return FROND_OK;
+	if (!cJSON_IsString(after) || duration_read(after->valuestring, strlen(after->valuestring), &ms) != NULL ||
+	    ms == WAIT_FOREVER)
+		return section_refuse(root, "unavailableAfter", what, after);
+	args->unavailable_after_ms = ms;
 	return FROND_OK;
 }
 

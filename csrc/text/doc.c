@@ -14,6 +14,9 @@ struct reading {
 	uint32_t depth;
 	bool has_key; /* the innermost map waits for the value of this key */
 	uint32_t key_at, key_len, key_line;
+	bool stream;       /* more than one document is allowed */
+	uint32_t root;     /* of the last document that has one; DOC_NONE: none yet */
+	uint32_t doc_line; /* where the document starts */
 };
 
 static int32_t events_read(yaml_parser_t *parser, const char *text, uint32_t len, struct reading *reading);
@@ -27,7 +30,7 @@ static int32_t plain_only(struct reading *reading, uint32_t at, const yaml_char_
 static int32_t syntax_complain(const yaml_parser_t *parser, const char *text, uint32_t len,
 			       struct complaint *complaint);
 
-int32_t doc_read(const char *text, uint32_t len, struct doc *out, struct complaint *complaint)
+static int32_t any_read(const char *text, uint32_t len, bool stream, struct doc *out, struct complaint *complaint)
 {
 	memset(out, 0, sizeof(*out));
 	if (len > DOC_BYTES_MAX)
@@ -41,7 +44,7 @@ int32_t doc_read(const char *text, uint32_t len, struct doc *out, struct complai
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 
 	struct doc doc = {0};
-	struct reading reading = {.doc = &doc, .complaint = complaint};
+	struct reading reading = {.doc = &doc, .complaint = complaint, .stream = stream, .root = DOC_NONE};
 	int32_t code = events_read(&parser, text, len, &reading);
 	yaml_parser_delete(&parser);
 	if (code == FROND_OK)
@@ -51,6 +54,16 @@ int32_t doc_read(const char *text, uint32_t len, struct doc *out, struct complai
 	return code;
 }
 
+int32_t doc_read(const char *text, uint32_t len, struct doc *out, struct complaint *complaint)
+{
+	return any_read(text, len, false, out, complaint);
+}
+
+int32_t doc_read_stream(const char *text, uint32_t len, struct doc *out, struct complaint *complaint)
+{
+	return any_read(text, len, true, out, complaint);
+}
+
 void doc_free(struct doc *doc)
 {
 	free(doc->values);
@@ -58,8 +71,8 @@ void doc_free(struct doc *doc)
 	memset(doc, 0, sizeof(*doc));
 }
 
-/* Ends: every event but the few of stream and document adds a value or a key, or closes a value, and those are
- * limited. */
+/* Ends: every event but those of stream and document adds a value or a key, or closes a value, and those are limited; a
+ * document has a value of its own. */
 static int32_t events_read(yaml_parser_t *parser, const char *text, uint32_t len, struct reading *reading)
 {
 	uint32_t documents = 0;
@@ -75,7 +88,9 @@ static int32_t events_read(yaml_parser_t *parser, const char *text, uint32_t len
 			yaml_event_delete(&event);
 			return code;
 		}
-		if (event.type == YAML_DOCUMENT_START_EVENT && documents++ > 0)
+		if (event.type == YAML_DOCUMENT_START_EVENT)
+			reading->doc_line = line;
+		if (event.type == YAML_DOCUMENT_START_EVENT && documents++ > 0 && !reading->stream)
 			code = complain(reading->complaint, line,
 					"document: a second one starts here; one a file is allowed");
 		else
@@ -202,7 +217,12 @@ static int32_t value_add(struct reading *reading, enum doc_kind kind, uint32_t l
 		value->key_line = reading->key_line;
 		reading->has_key = false;
 	}
-	if (parent != DOC_NONE) {
+	if (parent == DOC_NONE) {
+		value->key_line = reading->doc_line;
+		if (reading->root != DOC_NONE)
+			doc->values[reading->root].next = at;
+		reading->root = at;
+	} else {
 		struct doc_value *above = &doc->values[parent];
 		value->index = above->count++;
 		if (above->last == DOC_NONE)

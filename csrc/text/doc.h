@@ -2,7 +2,8 @@
 /*
  * doc.h - a YAML or JSON document as a tree that remembers its lines, and strict readers over it.
  * Owns the tree until doc_free(). Knows nothing of fabrics or jobs. Refuses what would make two readers disagree or one
- * of them explode: keys twice, anchors and aliases, tags, a second document, bytes that are not UTF-8, NUL.
+ * of them explode: keys twice, anchors and aliases, tags, a second document unless a stream is asked for, bytes that are
+ * not UTF-8, NUL.
  *
  * A value is its position in doc.values; the root is 0. Complaints carry the value's line and its path, such as
  * "spines[0].leaves[2].nodes". Text is NUL-terminated and holds no other NUL.
@@ -24,7 +25,7 @@ struct doc_value {
 	enum doc_kind kind;
 	bool plain; /* a scalar without quotes: may be a number, a boolean or null */
 	uint32_t line;
-	uint32_t key_line;              /* in a map */
+	uint32_t key_line;              /* in a map; of a root: where its document starts */
 	uint32_t parent, next;          /* DOC_NONE: none */
 	uint32_t first, last, count;    /* of a list or map */
 	uint32_t index;                 /* in its parent */
@@ -41,6 +42,8 @@ struct doc {
 
 /* On success the caller frees with doc_free(); on failure *out is all zero. */
 int32_t doc_read(const char *text, uint32_t len, struct doc *out, struct complaint *complaint);
+/* A stream of documents: their roots follow one another by next. */
+int32_t doc_read_stream(const char *text, uint32_t len, struct doc *out, struct complaint *complaint);
 void doc_free(struct doc *doc);
 
 static inline const char *doc_key(const struct doc *doc, uint32_t at)
@@ -65,6 +68,9 @@ struct doc_path doc_path(const struct doc *doc, uint32_t at);
 /* docjson.c: a value as JSON, malloc'd and NUL-terminated; NULL: out of memory. A plain scalar that JSON does not know
  * is a string. */
 char *doc_json(const struct doc *doc, uint32_t at);
+
+/* Is the scalar one of YAML's ways to write nothing? */
+bool doc_is_null(const struct doc *doc, uint32_t at);
 
 /* The value of a map's key; DOC_NONE when the map does not have it. */
 uint32_t doc_get(const struct doc *doc, uint32_t map, const char *key);

@@ -9,7 +9,6 @@
 #define WHOLE_DIGITS_MAX 18u /* always fits int64_t */
 
 static const char *kind_words(const struct doc_value *value);
-static bool is_null(const struct doc *doc, uint32_t at);
 static bool whole_parse(const char *text, int64_t *out);
 
 int32_t doc_complain(const struct doc *doc, uint32_t at, struct complaint *complaint, const char *format, ...)
@@ -105,7 +104,7 @@ int32_t doc_word(const struct doc *doc, uint32_t at, const char **out, struct co
 {
 	if (doc->values[at].kind != DOC_SCALAR)
 		return doc_complain(doc, at, complaint, "must be text, got %s", kind_words(&doc->values[at]));
-	if (is_null(doc, at))
+	if (doc_is_null(doc, at))
 		return doc_complain(doc, at, complaint, "must be text, got nothing");
 	*out = doc_scalar(doc, at);
 	return FROND_OK;
@@ -116,7 +115,7 @@ int32_t doc_whole(const struct doc *doc, uint32_t at, int64_t min, int64_t max, 
 {
 	const struct doc_value *value = &doc->values[at];
 	int64_t number = 0;
-	if (value->kind != DOC_SCALAR || is_null(doc, at))
+	if (value->kind != DOC_SCALAR || doc_is_null(doc, at))
 		return doc_complain(doc, at, complaint, "must be a whole number, got %s",
 				    value->kind == DOC_SCALAR ? "nothing" : kind_words(value));
 	struct shown got = shown(doc_scalar(doc, at), value->scalar_len);
@@ -150,11 +149,10 @@ static const char *kind_words(const struct doc_value *value)
 	return value->kind == DOC_LIST ? "a list" : value->kind == DOC_MAP ? "a map" : "a single value";
 }
 
-/* YAML's ways to write nothing. */
-static bool is_null(const struct doc *doc, uint32_t at)
+bool doc_is_null(const struct doc *doc, uint32_t at)
 {
 	static const char *const words[] = {"", "~", "null", "Null", "NULL"};
-	if (!doc->values[at].plain)
+	if (doc->values[at].kind != DOC_SCALAR || !doc->values[at].plain)
 		return false;
 	for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(doc_scalar(doc, at), words[i]) == 0)

@@ -3,6 +3,7 @@
 #include "text/fabricload.h"
 
 #include "text/kubename.h"
+#include "text/range.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,9 @@ static int32_t leaves_measure(struct fabric_load *load, uint32_t spine);
 static int32_t tree_allocate(struct fabric_load *load);
 static int32_t spine_read(struct fabric_load *load, uint32_t at);
 static int32_t leaf_read(struct fabric_load *load, uint32_t at);
-static int32_t node_read(struct fabric_load *load, uint32_t at);
+static int32_t nodes_measure(struct fabric_load *load, uint32_t list);
+static int32_t nodes_read(struct fabric_load *load, uint32_t at);
+static int32_t node_add(struct fabric_load *load, uint32_t at, const char *name);
 static int32_t domain_name_read(const struct fabric_load *load, uint32_t map, uint32_t index,
 				struct fabric_entry *entry, char **out);
 static int32_t names_sort(const struct fabric_load *load, struct fabric_entry *entries, uint32_t count,
@@ -161,12 +164,30 @@ static int32_t leaves_measure(struct fabric_load *load, uint32_t spine)
 		if (++load->leaves > FROND_NODES_MAX)
 			return doc_complain(doc, i, load->complaint, "is one leaf too many; at most %u are allowed",
 					    FROND_NODES_MAX);
-		load->nodes += nodes == DOC_NONE ? 0 : doc->values[nodes].count;
-		if (load->nodes > FROND_NODES_MAX)
-			return doc_complain(doc, nodes, load->complaint,
-					    "brings the nodes to %u; at most %u are allowed", load->nodes,
-					    FROND_NODES_MAX);
+		if (nodes != DOC_NONE)
+			code = nodes_measure(load, nodes);
+		if (code != FROND_OK)
+			return code;
 	}
+	return FROND_OK;
+}
+
+/* A name may be a range. One that is no text counts as one and is refused when it is read. */
+static int32_t nodes_measure(struct fabric_load *load, uint32_t list)
+{
+	const struct doc *doc = load->doc;
+	uint64_t nodes = load->nodes;
+	for (uint32_t i = doc->values[list].first; i != DOC_NONE; i = doc->values[i].next) {
+		struct range range = {.count = 1};
+		int32_t code = doc->values[i].kind == DOC_SCALAR ? fabric_range_open(load, i, &range) : FROND_OK;
+		if (code != FROND_OK)
+			return code;
+		nodes += range.count;
+	}
+	if (nodes > FROND_NODES_MAX)
+		return doc_complain(doc, list, load->complaint, "brings the nodes to %llu; at most %u are allowed",
+				    (unsigned long long)nodes, FROND_NODES_MAX);
+	load->nodes = (uint32_t)nodes;
 	return FROND_OK;
 }
 
@@ -214,16 +235,26 @@ static int32_t leaf_read(struct fabric_load *load, uint32_t at)
 	uint32_t nodes = doc_get(doc, at, "nodes");
 	uint32_t i = nodes == DOC_NONE ? DOC_NONE : doc->values[nodes].first;
 	for (; i != DOC_NONE && code == FROND_OK; i = doc->values[i].next)
-		code = node_read(load, i);
+		code = nodes_read(load, i);
 	return code;
 }
 
-static int32_t node_read(struct fabric_load *load, uint32_t at)
+/* One name, or a range of them. */
+static int32_t nodes_read(struct fabric_load *load, uint32_t at)
 {
-	const char *name = NULL;
-	int32_t code = doc_word(load->doc, at, &name, load->complaint);
-	if (code != FROND_OK)
-		return code;
+	const char *word = NULL;
+	struct range range;
+	char name[FROND_NAME_MAX + 2];
+	int32_t code = doc_word(load->doc, at, &word, load->complaint);
+	if (code == FROND_OK)
+		code = fabric_range_open(load, at, &range);
+	while (code == FROND_OK && range_next(&range, name))
+		code = node_add(load, at, name);
+	return code;
+}
+
+static int32_t node_add(struct fabric_load *load, uint32_t at, const char *name)
+{
 	if (!is_node_name(name, strlen(name)))
 		return doc_complain(load->doc, at, load->complaint,
 				    "\"%s\" is not a node's name; allowed are " NODE_NAME_RULE,
@@ -232,9 +263,9 @@ static int32_t node_read(struct fabric_load *load, uint32_t at)
 	struct fabric_node *node = &load->fabric->nodes[index];
 	*node = load->defaults;
 	node->leaf = load->fabric->leaf_count - 1;
-	code = fabric_copy(load, name, &node->name);
+	int32_t code = fabric_copy(load, name, &node->name);
 	load->fabric->node_count++;
-	load->node_names[index] = (struct fabric_entry){.name = name, .index = index, .value = at};
+	load->node_names[index] = (struct fabric_entry){.name = node->name, .index = index, .value = at};
 	return code;
 }
 
@@ -283,6 +314,15 @@ static int32_t names_sort(const struct fabric_load *load, struct fabric_entry *e
 	return doc_complain(load->doc, twice->value, load->complaint,
 			    "%s \"%s\" is already listed on line %u; each is listed once", what,
 			    shown(twice->name, strlen(twice->name)).text, load->doc->values[first->value].line);
+}
+
+int32_t fabric_range_open(const struct fabric_load *load, uint32_t at, struct range *out)
+{
+	const char *wrong = range_open(doc_scalar(load->doc, at), out);
+	if (wrong == NULL)
+		return FROND_OK;
+	return doc_complain(load->doc, at, load->complaint, "\"%s\" %s",
+			    shown(doc_scalar(load->doc, at), load->doc->values[at].scalar_len).text, wrong);
 }
 
 void *fabric_take(const struct fabric_load *load, uint64_t count, uint64_t size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fabricfile.h - a fabric written by hand: the YAML or JSON of spec 11, or the one-line form
- * "spine:2 leaf:4 node:4 gpu:8" (each number counts per parent; names count through the whole cluster; H100-SXM).
+ * "spine:2 leaf:4 node:4 gpu:8" (each number counts per parent; names count through the whole cluster; H100-SXM unless
+ * "model:GB200" follows; "nvlink:18" puts so many consecutive nodes of a leaf into one NVLink domain).
  * Owns the parsed fabric until fabricfile_free(). Every complaint has a line and a path. Never partly read.
  */
 #ifndef FROND_TEXT_FABRICFILE_H

@@ -8,10 +8,11 @@
 
 #include "text/doc.h"
 #include "text/fabricfile.h"
+#include "text/range.h"
 
 /* A name and where it stands, sorted to find it and its double. */
 struct fabric_entry {
-	const char *name; /* in the document */
+	const char *name; /* in the document, or a node's own */
 	uint32_t index;   /* of the spine, leaf or node */
 	uint32_t value;   /* of the name, in the document */
 };
@@ -35,6 +36,9 @@ int32_t fabric_model_find(const struct fabric_load *load, uint32_t at, uint32_t 
 
 /* uplinkGbps of a map, when it has one. */
 int32_t fabric_uplink_read(const struct fabric_load *load, uint32_t map, uint32_t *out);
+
+/* The names that a scalar stands for. */
+int32_t fabric_range_open(const struct fabric_load *load, uint32_t at, struct range *out);
 
 /* calloc that complains: NULL when there is no memory. */
 void *fabric_take(const struct fabric_load *load, uint64_t count, uint64_t size);

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UPLINK_GBPS_MAX 1000000
 #define COUNT(array)    ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 static int32_t machine_read(const struct fabric_load *load, uint32_t map, struct fabric_node *node);
 static int32_t exception_read(struct fabric_load *load, uint32_t at);
-static int32_t exception_node_find(struct fabric_load *load, uint32_t map, struct fabric_node **out);
+static int32_t node_change(const struct fabric_load *load, uint32_t map, struct fabric_node *node);
+static int32_t exception_node_find(struct fabric_load *load, uint32_t at, const char *name, struct fabric_node **out);
 static int32_t mask_read(const struct fabric_load *load, uint32_t map, const char *key, uint32_t gpus, uint32_t *out);
 static int32_t labels_read(const struct fabric_load *load, uint32_t at, struct fabric_node *node);
 
@@ -46,7 +46,7 @@ int32_t fabric_uplink_read(const struct fabric_load *load, uint32_t map, uint32_
 	if (at == DOC_NONE)
 		return FROND_OK;
 	int64_t number = 0;
-	int32_t code = doc_whole(load->doc, at, 1, UPLINK_GBPS_MAX, &number, load->complaint);
+	int32_t code = doc_whole(load->doc, at, 1, FROND_UPLINK_MAX, &number, load->complaint);
 	if (code == FROND_OK)
 		*out = (uint32_t)number;
 	return code;
@@ -76,24 +76,43 @@ static int32_t machine_read(const struct fabric_load *load, uint32_t map, struct
 			    load->fabric->models[node->model].gpus);
 }
 
+/* One node, or each of a range. */
 static int32_t exception_read(struct fabric_load *load, uint32_t at)
 {
 	static const char *const known[] = {"name",          "gpus",     "model",      "usedGpus",
 					    "unhealthyGpus", "cordoned", "uplinkGbps", "labels"};
 	const struct doc *doc = load->doc;
-	struct fabric_node *node = NULL;
+	uint32_t word = DOC_NONE;
+	const char *text = NULL;
+	struct range range;
+	char name[FROND_NAME_MAX + 2];
 	int32_t code = doc_map_of(doc, at, known, COUNT(known), load->complaint);
 	if (code == FROND_OK)
-		code = exception_node_find(load, at, &node);
+		code = doc_need(doc, at, "name", &word, load->complaint);
 	if (code == FROND_OK)
-		code = machine_read(load, at, node);
+		code = doc_word(doc, word, &text, load->complaint);
 	if (code == FROND_OK)
-		code = mask_read(load, at, "usedGpus", node->gpus, &node->used_mask);
+		code = fabric_range_open(load, word, &range);
+	while (code == FROND_OK && range_next(&range, name)) {
+		struct fabric_node *node = NULL;
+		code = exception_node_find(load, word, name, &node);
+		if (code == FROND_OK)
+			code = node_change(load, at, node);
+	}
+	return code;
+}
+
+static int32_t node_change(const struct fabric_load *load, uint32_t map, struct fabric_node *node)
+{
+	const struct doc *doc = load->doc;
+	int32_t code = machine_read(load, map, node);
 	if (code == FROND_OK)
-		code = mask_read(load, at, "unhealthyGpus", node->gpus, &node->unhealthy_mask);
+		code = mask_read(load, map, "usedGpus", node->gpus, &node->used_mask);
+	if (code == FROND_OK)
+		code = mask_read(load, map, "unhealthyGpus", node->gpus, &node->unhealthy_mask);
 	if (code != FROND_OK)
 		return code;
-	uint32_t cordoned = doc_get(doc, at, "cordoned"), labels = doc_get(doc, at, "labels");
+	uint32_t cordoned = doc_get(doc, map, "cordoned"), labels = doc_get(doc, map, "labels");
 	if (cordoned != DOC_NONE)
 		code = doc_bool(doc, cordoned, &node->cordoned, load->complaint);
 	if (code == FROND_OK && labels != DOC_NONE)
@@ -106,16 +125,9 @@ static int entry_find(const void *name, const void *entry)
 	return strcmp(name, ((const struct fabric_entry *)entry)->name);
 }
 
-static int32_t exception_node_find(struct fabric_load *load, uint32_t map, struct fabric_node **out)
+static int32_t exception_node_find(struct fabric_load *load, uint32_t at, const char *name, struct fabric_node **out)
 {
 	const struct doc *doc = load->doc;
-	uint32_t at;
-	const char *name = NULL;
-	int32_t code = doc_need(doc, map, "name", &at, load->complaint);
-	if (code == FROND_OK)
-		code = doc_word(doc, at, &name, load->complaint);
-	if (code != FROND_OK)
-		return code;
 	const struct fabric_entry *entry =
 		bsearch(name, load->node_names, load->fabric->node_count, sizeof(*entry), entry_find);
 	if (entry == NULL)

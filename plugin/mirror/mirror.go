@@ -50,6 +50,10 @@ type Mirror struct {
 	engine Engine
 	reader *workload.Reader
 	dirty  chan struct{} // the fabric has changed
+	now    func() time.Time
+	after  time.Duration // what has been unavailable for longer is no capacity for a rule
+	// snapshot: the cluster is looked at once, so that nobody knows since when things are as they are
+	snapshot bool
 
 	mu      sync.RWMutex
 	nodes   map[string]*node
@@ -64,6 +68,7 @@ type Mirror struct {
 	locked  map[types.UID]map[string]struct{} // the nodes whose Leases name a pod
 	yielded map[types.UID]struct{}            // pods whose own locks are no obstacle
 	short   map[string]struct{}               // nodes with locks whose GPUs somebody else has reserved
+	aging   map[string]struct{}               // nodes of which something will have lasted too long
 	news    []news                            // to be told
 }
 
@@ -75,6 +80,7 @@ type node struct {
 	entry       shim.Node             // as the engine knows it
 	in          map[shim.Key]shim.Pod // what the engine was told to hold there
 	known       bool                  // the engine has it
+	age         age
 }
 
 type pod struct {
@@ -94,6 +100,7 @@ func New(engine Engine, reader *workload.Reader) *Mirror {
 		pods: map[types.UID]*pod{}, on: map[string]map[types.UID]*pod{}, reports: map[string]*reported{},
 		owners: map[string]map[types.UID]*lock{}, locked: map[types.UID]map[string]struct{}{},
 		yielded: map[types.UID]struct{}{}, short: map[string]struct{}{}, ids: map[string]string{},
+		now: time.Now, after: time.Minute, aging: map[string]struct{}{},
 	}
 }
 
@@ -145,16 +152,21 @@ func (m *Mirror) SetNode(object *v1.Node) (changed bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.nodes[object.Name]
-	if n != nil && n.allocatable == allocatable && n.flags == flags && maps.Equal(n.labels, object.Labels) {
-		return false, nil
-	}
-	if n == nil {
+	if n != nil {
+		n.age.begun = begun(object)
+		m.setTaints(object.Name, n, object.Spec.Taints)
+		if n.allocatable == allocatable && n.flags == flags && maps.Equal(n.labels, object.Labels) {
+			return false, nil
+		}
+	} else {
 		slot, ok := m.take()
 		if !ok {
 			return false, fmt.Errorf("node %s: the scheduler is made for %d nodes and cannot take another", object.Name, m.engine.Limits().Nodes)
 		}
 		n = &node{slot: slot, in: map[shim.Key]shim.Pod{}}
 		m.nodes[object.Name], m.names[slot] = n, object.Name
+		n.age.begun = begun(object)
+		m.setTaints(object.Name, n, object.Spec.Taints)
 	}
 	relabelled := !maps.Equal(n.labels, object.Labels)
 	n.allocatable, n.flags, n.labels = allocatable, flags, object.Labels
@@ -308,6 +320,7 @@ func (m *Mirror) remove(name string) {
 	}
 	delete(m.nodes, name)
 	delete(m.short, name)
+	delete(m.aging, name)
 	m.names[n.slot] = ""
 	m.free = append(m.free, n.slot)
 	if r := m.reports[name]; r != nil {
@@ -358,6 +371,7 @@ func ready(object *v1.Node) bool {
 // Fill enters a whole cluster at once, in order of names: for programs that look at a cluster without watching it.
 func Fill(engine Engine, args shim.Args, nodes []*v1.Node, pods []*v1.Pod, reports ...*nodereport.Report) error {
 	m := New(engine, workload.NewReader(args.Resources, workload.NewOwners(), workload.NewClaims()))
+	m.after, m.snapshot = args.UnavailableAfter, true
 	nodes, pods = slices.Clone(nodes), slices.Clone(pods)
 	slices.SortFunc(nodes, func(a, b *v1.Node) int { return workload.NaturalCompare(a.Name, b.Name) })
 	slices.SortFunc(pods, func(a, b *v1.Pod) int {

@@ -162,6 +162,7 @@ func (m *Mirror) compose(name string, n *node) shim.Node {
 	if n.allocatable > entry.GPUs {
 		entry.Flags |= shim.NodeReplicas
 	}
+	m.grow(name, n, &entry)
 	return entry
 }
 

@@ -93,15 +93,15 @@ func TestGPUsThatTheNodeKeepsBackAreHeldByCount(t *testing.T) {
 	w := newWorld(t)
 	w.node("a", 7)
 	w.report(reportOf("a", 8, 100))
-	w.wantsNode("a", "gpus 8 topology 2 unhealthy 0 flags 0 uplink 0 held 0 count 1")
+	w.wantsNode("a", "gpus 8 topology 2 unhealthy 0 unavailable 0 flags 0 uplink 0 held 0 count 1")
 	sick := reportOf("a", 8, 100)
 	sick.Unhealthy = 1 << 3 // now it is known which
 	w.report(sick)
-	w.wantsNode("a", "unhealthy 8 flags 0 uplink 0 held 0 count 0")
+	w.wantsNode("a", "unhealthy 8 unavailable 0 flags 0 uplink 0 held 0 count 0")
 	w.node("a", 0)
 	w.wantsNode("a", "count 7")
 	w.DropReport("a")
-	w.wantsNode("a", "gpus 0 topology 0 unhealthy 0 flags 0 uplink 0 held 0 count 0")
+	w.wantsNode("a", "gpus 0 topology 0 unhealthy 0 unavailable 0 flags 0 uplink 0 held 0 count 0")
 }
 
 func TestMoreLinkTablesThanTheEngineHolds(t *testing.T) {

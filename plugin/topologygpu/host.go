@@ -187,6 +187,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 		c.reader.LeaveNativeGroups()
 	}
 	c.mirror = mirror.New(c.engine, c.reader)
+	c.mirror.SetUnavailableAfter(c.args.UnavailableAfter, c.now)
 	c.reader.FindGPUs(c.mirror.GPU)
 	c.table = gangs.New(c.engine, c.args.PermitWait, c.now)
 	c.demand = demand.New()
@@ -222,6 +223,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	go watches.run(ctx)
 	go c.table.Run(ctx, &waker{cluster: c, logger: logger})
 	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
+	go c.mirror.RunAge(ctx, observer)
 	go c.watchRoom(ctx)
 	keeps := &keeper{cluster: c, logger: logger}
 	go keeps.run(ctx)

@@ -66,7 +66,6 @@ type cycle struct {
 	annotations map[string]string
 	position    []uint16         // by slot; never written after PreFilter, so clones share it
 	feasible    []uint16         // likewise, of the nodes that passed all filters; nil: position says it
-	flat        bool             // the cluster has no topology
 	removed     map[string]int64 // GPUs that a what-if has taken off nodes (preemption) or put there (negative)
 }
 

@@ -83,7 +83,7 @@ func (p *Plugin) preFilterSingle(ctx context.Context, state fwk.CycleState, pod 
 		return nil, fwk.AsStatus(fmt.Errorf("ordering nodes for pod %s: %w", request.Name, err))
 	}
 	c := &cycle{gpus: self.GPUs, room: room, request: request, self: self, annotations: annotations, position: position,
-		flat: plan.Flags&shim.PlanNoTopology != 0, removed: map[string]int64{}}
+		removed: map[string]int64{}}
 	state.Write(stateKey, c)
 	switch plan.Outcome {
 	case shim.Placed:

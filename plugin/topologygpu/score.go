@@ -27,7 +27,7 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *v1.Pod, 
 		names[i] = info.Node().Name
 	}
 	slots := p.mirror.Slots(names)
-	thrift := p.thrift(c, pod, nodes, slots)
+	thrift := p.thrift(pod, nodes, slots)
 	if thrift == nil && c.all(slots) {
 		return nil
 	}
@@ -71,11 +71,8 @@ func (p *Plugin) among(c *cycle, names []string) rooms {
 	return room
 }
 
-// thrift is what the engine wants to know of CPU and memory in a cluster without topology; nil: nothing, it would not look.
-func (p *Plugin) thrift(c *cycle, pod *v1.Pod, nodes []fwk.NodeInfo, slots []uint32) *shim.Thrift {
-	if !c.flat {
-		return nil
-	}
+// thrift is what the engine wants to know of CPU and memory for a pod in no gang; nil: nobody is expected.
+func (p *Plugin) thrift(pod *v1.Pod, nodes []fwk.NodeInfo, slots []uint32) *shim.Thrift {
 	kinds := p.demand.Kinds()
 	if len(kinds) == 0 {
 		return nil

@@ -76,7 +76,7 @@ func TestNodesThatFiltersRefuseTakeNoPlace(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if !b.called(" room 152 thrift none ") {
-		t.Error("with a topology the engine needs no thrift")
+		t.Error("nobody is expected, so there is nothing to tell of CPU and memory")
 	}
 	b.check()
 }
@@ -112,7 +112,7 @@ func TestTheClaimsSelectorStillCountsInPreScore(t *testing.T) {
 }
 
 // Two nodes with the same GPUs free; on the first the pod would leave GPUs without CPU for the pods that there are.
-func TestThriftWithoutTopology(t *testing.T) {
+func TestThriftWithAndWithoutTopology(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		flat  bool
@@ -120,7 +120,8 @@ func TestThriftWithoutTopology(t *testing.T) {
 		want  map[string]int64
 	}{
 		{"without topology", true, 3, map[string]int64{"node-1": 99, "node-2": 100}},
-		{"with topology the old order stands", false, 3, map[string]int64{"node-1": 100, "node-2": 99}},
+		{"with topology", false, 3, map[string]int64{"node-1": 99, "node-2": 100}},
+		{"with topology, nobody has been seen", false, 0, map[string]int64{"node-1": 100, "node-2": 99}},
 		{"nobody has been seen", true, 0, map[string]int64{"node-1": 100, "node-2": 99}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -142,7 +143,7 @@ func TestThriftWithoutTopology(t *testing.T) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 			told := b.called(" thrift 16384 cpu_milli 4000 memory_mib 0 kinds 1 ") && b.called("\n kind cpu_milli 1000 memory_mib 0 gpus 1 pods 3\n left 8000/1048576 64000/1048576 0/0*16382\n")
-			if told != (test.flat && test.kinds > 0) {
+			if told != (test.kinds > 0) {
 				t.Errorf("the engine was told of CPU and memory: %v", told)
 			}
 			b.check()

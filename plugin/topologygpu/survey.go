@@ -19,9 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/frond-scheduler/frond/plugin/gangs"
@@ -143,7 +146,11 @@ func (p *Plugin) survey(ctx context.Context, nodes []fwk.NodeInfo, turn gangs.Tu
 			// What members do to one another they do on an empty node, too: the rule must not count on more.
 			ever, allow := min(said.ever, uint16(t.apart.Load())), uint16(known.GPUs[i]/t.gpus)
 			if said.today < allow || ever < allow {
-				s.rooms = append(s.rooms, shim.Room{Slot: known.Slots[i], Template: t.number, Today: said.today, Ever: ever})
+				room := shim.Room{Slot: known.Slots[i], Template: t.number, Today: said.today, Ever: ever}
+				if t.keptOut(known.Taints[i]) {
+					room.Today, room.Unavailable = 0, ever
+				}
+				s.rooms = append(s.rooms, room)
 			}
 		}
 	}
@@ -369,6 +376,19 @@ func (p *Plugin) addTo(ctx context.Context, states map[*template]fwk.CycleState,
 		}
 	}
 	return nil
+}
+
+// keptOut: one of these taints closes the node to the template.
+func (t *template) keptOut(taints []v1.Taint) bool {
+	for i := range taints {
+		tolerates := func(toleration v1.Toleration) bool {
+			return toleration.ToleratesTaint(klog.Background(), &taints[i], utilfeature.DefaultFeatureGate.Enabled(features.TaintTolerationComparisonOperators))
+		}
+		if !slices.ContainsFunc(t.pod.Spec.Tolerations, tolerates) {
+			return true
+		}
+	}
+	return false
 }
 
 // capacity is how many members the node would take if it were empty and healthy: what a gang's rule is made from.

@@ -1,49 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static char *model_fabric(const struct workload *workload)
+#define LEAF_NODES   16u
+#define SPINE_LEAVES 16u
+#define GANG_NODES   4u
+#define GANG_GPUS    8u
+#define FABRIC_BYTES (256u + OPENB_NODES_MAX * 64u)
+
+struct text {
+	char bytes[FABRIC_BYTES];
+	size_t len;
+};
+
+static void __attribute__((format(printf, 2, 3))) say(struct text *text, const char *format, ...)
 {
-	size_t cap = 256 + (size_t)workload->models * 64 + (size_t)workload->nodes * 40;
-	char *text = malloc(cap);
-	if (text == NULL)
+	va_list args;
+	va_start(args, format);
+	int len = vsnprintf(text->bytes + text->len, sizeof text->bytes - text->len, format, args);
+	va_end(args);
+	if (len < 0 || (size_t)len >= sizeof text->bytes - text->len)
 		abort();
-	int at = snprintf(text, cap,
-			  "apiVersion: topology.scheduler/v1alpha1\nkind: Fabric\nspines:\n- name: all\n  leaves:\n");
+	text->len += (size_t)len;
+}
+
+static void say_models(struct text *text, const struct workload *workload)
+{
+	say(text, "- name: all\n  leaves:\n");
 	for (uint32_t model = 0; model < workload->models; model++) {
-		uint32_t nodes = 0;
-		at += snprintf(text + at, cap - (size_t)at, "  - {name: %s, nodes: [", workload->model[model]);
-		for (uint32_t i = 0; i < workload->nodes; i++)
-			if (workload->node[i].model == model)
-				at += snprintf(text + at, cap - (size_t)at, "%s%s", nodes++ > 0 ? ", " : "",
-					       workload->node[i].name);
-		at += snprintf(text + at, cap - (size_t)at, "]}\n");
+		const char *comma = "";
+		say(text, "  - {name: %s, nodes: [", workload->model[model]);
+		for (uint32_t i = 0; i < workload->nodes; i++) {
+			if (workload->node[i].model != model)
+				continue;
+			say(text, "%s%s", comma, workload->node[i].name);
+			comma = ", ";
+		}
+		say(text, "]}\n");
 	}
-	return text;
+}
+
+static void say_leaves(struct text *text, const struct workload *workload)
+{
+	for (uint32_t i = 0; i < workload->nodes; i++) {
+		uint32_t leaf = i / LEAF_NODES;
+		if (i % (LEAF_NODES * SPINE_LEAVES) == 0)
+			say(text, "- name: spine-%u\n  leaves:\n", leaf / SPINE_LEAVES);
+		if (i % LEAF_NODES == 0)
+			say(text, "  - {name: leaf-%u, nodes: [", leaf);
+		bool last = i % LEAF_NODES == LEAF_NODES - 1 || i == workload->nodes - 1;
+		say(text, "%s%s", workload->node[i].name, last ? "]}\n" : ", ");
+	}
+}
+
+static const char *fabric_text(enum host_fabric fabric, const struct workload *workload)
+{
+	static struct text text;
+	text.len = 0;
+	if (fabric == NO_TOPOLOGY)
+		return "";
+	say(&text, "apiVersion: topology.scheduler/v1alpha1\nkind: Fabric\nspines:\n");
+	if (fabric == LEAF_PER_MODEL)
+		say_models(&text, workload);
+	else
+		say_leaves(&text, workload);
+	return text.bytes;
+}
+
+static void engine_start(struct driver *driver, const struct workload *workload, enum host_fabric fabric)
+{
+	driver_start(driver, workload->nodes, workload->gpus, fabric_text(fabric, workload));
+	for (uint32_t i = 0; i < workload->nodes; i++)
+		driver_node(driver, i, workload->node[i].name, workload->node[i].has.gpus);
 }
 
 void host_start(struct host *host, const struct workload *workload, const struct host_choice *choice)
 {
-	char *fabric = choice->leaf_per_model ? model_fabric(workload) : NULL;
 	memset(host, 0, sizeof *host);
 	host->choice = *choice;
 	for (uint32_t i = 0; i < workload->shapes; i++)
 		while (memcmp(&workload->shape[host->kind_of[i]].asks, &workload->shape[i].asks,
 			      sizeof workload->shape[i].asks) != 0)
 			host->kind_of[i]++;
-	driver_start(&host->driver, workload->nodes, workload->gpus, fabric != NULL ? fabric : "");
-	for (uint32_t i = 0; i < workload->nodes; i++)
-		driver_node(&host->driver, i, workload->node[i].name, workload->node[i].has.gpus);
-	free(fabric);
+	engine_start(&host->driver, workload, choice->fabric);
 }
 
 void host_stop(struct host *host)
 {
 	driver_check(&host->driver);
 	driver_stop(&host->driver);
+}
+
+/* ---- gangs ------------------------------------------------------------------------------------------------------ */
+
+uint32_t host_gangs(const struct workload *workload, const uint32_t *free)
+{
+	static struct driver driver;
+	struct gang gang = {.members = GANG_NODES, .gpus = GANG_GPUS, .only_slot = FROND_NONE};
+	uint32_t count = 0;
+	engine_start(&driver, workload, LEAVES_OF_16);
+	for (uint32_t i = 0; i < workload->nodes; i++)
+		if (workload->node[i].has.gpus > free[i])
+			driver_occupy(&driver, i, workload->node[i].has.gpus - free[i]);
+	for (; driver_plan(&driver, &gang) == FROND_PLACED; count++)
+		driver_reserve(&driver);
+	driver_check(&driver);
+	driver_stop(&driver);
+	return count;
+}
+
+uint32_t leaf_gangs(const struct workload *workload, const uint32_t *free)
+{
+	uint32_t count = 0, nodes = 0;
+	for (uint32_t i = 0; i < workload->nodes; i++) {
+		nodes = (i % LEAF_NODES == 0 ? 0 : nodes) + (free[i] == GANG_GPUS);
+		count += free[i] == GANG_GPUS && nodes % GANG_NODES == 0;
+	}
+	return count;
 }
 
 /* ---- what the host knows ---------------------------------------------------------------------------------------- */

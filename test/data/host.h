@@ -11,8 +11,14 @@
 #include "driver.h"
 #include "replay.h"
 
+enum host_fabric {
+	NO_TOPOLOGY,
+	LEAF_PER_MODEL, /* one spine, a leaf for each model */
+	LEAVES_OF_16,   /* the nodes as the file has them, 16 to a leaf, 16 leaves to a spine */
+};
+
 struct host_choice {
-	bool leaf_per_model;  /* a fabric file with one spine and a leaf for each model; else no topology at all */
+	enum host_fabric fabric;
 	bool thrift;          /* the engine is told of CPU and memory */
 	const char *strategy; /* NULL: the default, balanced */
 };
@@ -30,6 +36,11 @@ struct host {
 
 void host_start(struct host *host, const struct workload *workload, const struct host_choice *choice);
 void host_stop(struct host *host);
+
+/* Gangs of four nodes of eight GPUs that find their leaf one after the other, leaves of 16, where this much is free. */
+uint32_t host_gangs(const struct workload *workload, const uint32_t *free);
+/* The same, counted without the engine. */
+uint32_t leaf_gangs(const struct workload *workload, const uint32_t *free);
 
 picker host_pick; /* struct host; books what it picks */
 

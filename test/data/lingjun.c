@@ -114,7 +114,7 @@ static void row_add(struct row *row, enum placer placer, const struct cost *got,
 static void try_size(struct stage *stage, uint32_t need, struct row *row)
 {
 	struct cost best, got = {0};
-	bool known = rule_of(&stage->capacity, need, &row->rule);
+	bool known = topo_rule(&stage->capacity, need, &row->rule);
 	assert(known); /* the fabric holds every size that is asked for */
 	bool met = optimum_rule(&stage->today, &row->rule, need, &best);
 	bool fits = met || optimum_any(&stage->today, need, &best);

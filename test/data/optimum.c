@@ -197,7 +197,7 @@ static bool complete_leaf(const struct supply *capacity, uint32_t need)
 	return true;
 }
 
-bool rule_of(const struct supply *capacity, uint32_t need, struct rule *out)
+bool topo_rule(const struct supply *capacity, uint32_t need, struct rule *out)
 {
 	*out = (struct rule){.kind = FROND_RULE_ADJACENT_LEAVES, .leaves = shortest_run(capacity, need)};
 	if (out->leaves == 1)

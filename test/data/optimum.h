@@ -41,7 +41,7 @@ struct cost cost_of(const struct topo *topo, const uint32_t *nodes, uint32_t cou
 bool optimum_any(const struct supply *today, uint32_t need, struct cost *out);
 
 /* The rule of a gang of `need` whole nodes, two or more. false: capacity does not suffice, or in no such shape. */
-bool rule_of(const struct supply *capacity, uint32_t need, struct rule *out);
+bool topo_rule(const struct supply *capacity, uint32_t need, struct rule *out);
 bool rule_allows(const struct rule *rule, const struct cost *cost);
 /* false: the rule cannot be met today. */
 bool optimum_rule(const struct supply *today, const struct rule *rule, uint32_t need, struct cost *out);

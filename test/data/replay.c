@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+const uint32_t replay_marks[MARKS] = {50, 80};
+
 static bool any_fits(const struct replay *replay, uint32_t shape)
 {
 	const struct workload *workload = replay->workload;
@@ -20,6 +22,12 @@ static void give(struct replay *replay, uint32_t node, const struct amount *asks
 	replay->left[node].cpu_milli -= asks->cpu_milli;
 	replay->left[node].memory_mib -= asks->memory_mib;
 	replay->left[node].gpus -= asks->gpus;
+	for (uint32_t i = 0; i < MARKS; i++) {
+		uint32_t mark = replay->workload->gpus * replay_marks[i] / 100;
+		if (replay->gpus_given < mark && replay->gpus_given + asks->gpus >= mark)
+			for (uint32_t at = 0; at < replay->workload->nodes; at++)
+				replay->free_at[i][at] = replay->left[at].gpus;
+	}
 	replay->gpus_given += asks->gpus;
 	replay->placed++;
 }

@@ -9,6 +9,9 @@
 #include "workload.h"
 
 #define NO_NODE UINT32_MAX
+#define MARKS   2u
+
+extern const uint32_t replay_marks[MARKS]; /* percent of the GPUs */
 
 struct replay {
 	const struct workload *workload;
@@ -19,6 +22,7 @@ struct replay {
 	uint32_t placed, passes;
 	uint32_t given_at_full; /* GPUs given when as many had been asked for as there are */
 	uint32_t gpus_hungry;   /* GPUs given to pods that ask for more CPU per GPU than their node has */
+	uint32_t free_at[MARKS][OPENB_NODES_MAX]; /* GPUs of each node, when so many had been given */
 };
 
 /* A node that admits the pod, or NO_NODE when none does. */

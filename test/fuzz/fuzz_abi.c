@@ -196,7 +196,11 @@ static void node_put(struct run *run)
 	if (rarely(run))
 		node.unhealthy_mask = below(run, 256);
 	if (rarely(run))
-		node.flags = below(run, 5);
+		node.flags = below(run, 17);
+	if (rarely(run))
+		node.unavailable_mask = node.unhealthy_mask & below(run, 256);
+	if (rarely(run))
+		node.unavailable_mask = below(run, 256);
 	if (rarely(run))
 		node.uplink_gbps = 100 * below(run, 5);
 	int32_t code =
@@ -337,7 +341,11 @@ static uint32_t pick_room(struct run *run, struct frond_room *room)
 		if (!node_there(run, slot) || below(run, 3) == 0)
 			continue;
 		uint32_t ever = below(run, 20), today = below(run, ever + 1u);
-		room[count++] = (struct frond_room){.slot = slot, .today = (uint16_t)today, .ever = (uint16_t)ever};
+		uint32_t unavailable = below(run, 3) > 0 ? 0 : below(run, 2) > 0 ? ever : below(run, ever + 1u);
+		room[count++] = (struct frond_room){.slot = slot,
+						    .today = (uint16_t)today,
+						    .ever = (uint16_t)ever,
+						    .unavailable = (uint16_t)unavailable};
 	}
 	if (count > 0 && rarely(run))
 		room[below(run, count)].slot = below(run, NODES + 2);

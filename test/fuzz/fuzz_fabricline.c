@@ -6,11 +6,12 @@
 
 enum { LINE_MAX_BYTES = 256 };
 
-/* The form may ask for 131,072 nodes, which is right and slow: only small clusters are worth the time here. */
+/* The form may ask for 131,072 nodes, which is right and slow: only small clusters are worth the time here. What follows
+ * the levels makes no nodes. */
 static int is_small(const char *line, size_t size)
 {
 	uint64_t product = 1, number = 0;
-	for (size_t i = 0; i <= size; i++) {
+	for (size_t i = 0; i <= size && (i == size || line[i] != 'm'); i++) {
 		int digit = i < size && line[i] >= '0' && line[i] <= '9';
 		if (digit && number < 1000)
 			number = number * 10 + (uint64_t)(line[i] - '0');

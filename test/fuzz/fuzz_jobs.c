@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The input is a jobs file, YAML or JSON. What jobs_read() accepts keeps its own limits.
+ * The input is a jobs file or Kubernetes manifests, YAML or JSON. What jobs_read() accepts keeps its own limits.
  */
 #include "fuzz.h"
 
@@ -19,7 +19,7 @@ static void check_job(const struct jobs *jobs, uint32_t at)
 	MUST(job->min_member >= 1 && job->min_member <= job->members);
 	MUST(job->ends_in_ms == JOB_NEVER_ENDS || (job->ends_in_ms >= 0 && job->ends_in_ms <= 1000 * 3600000ll));
 	uint64_t sum = 0;
-	uint64_t said = jobs_gpus(jobs, job, gpus);
+	uint64_t said = job_gpus(job, gpus);
 	for (uint32_t i = 0; i < job->members; i++) {
 		MUST(gpus[i] <= FROND_GPUS_MAX);
 		sum += gpus[i];

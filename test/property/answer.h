@@ -103,13 +103,89 @@ static cJSON *answer_refused(const char *name, const char *reason)
 	return answer;
 }
 
+/* ---- warnings --------------------------------------------------------------------------------------------------- */
+
+static bool is_unknown_domain(const struct fabric *fabric, const char *name)
+{
+	bool known = name[0] == '\0';
+	for (int s = 0; s < fabric->spine_count; s++)
+		known = known || strcmp(fabric->spine_names[s], name) == 0;
+	for (int l = 0; l < fabric->leaf_count; l++)
+		known = known || strcmp(fabric->leaves[l].name, name) == 0;
+	for (int n = 0; n < fabric->node_count; n++)
+		known = known || strcmp(fabric->nodes[n].clique, name) == 0;
+	return !known;
+}
+
+static int unknown_speeds(const struct fabric *fabric)
+{
+	int unknown = 0;
+	for (int n = 0; n < fabric->node_count; n++)
+		unknown += fabric->nodes[n].gpus > 0 && fabric->nodes[n].uplink_gbps == 0;
+	return unknown;
+}
+
+static void warnings_add(const struct fabric *fabric, const struct job *job, cJSON *answer)
+{
+	char text[64];
+	cJSON *list = cJSON_CreateArray();
+
+	snprintf(text, sizeof text, "network-bandwidth: %d nodes", unknown_speeds(fabric));
+	if (is_unknown_domain(fabric, job->preferred))
+		cJSON_AddItemToArray(list, cJSON_CreateString("preferred-domain: unknown"));
+	if (job->floor_gbps > 0 && unknown_speeds(fabric) > 0)
+		cJSON_AddItemToArray(list, cJSON_CreateString(text));
+	if (list->child)
+		cJSON_AddItemToObject(answer, "warnings", list);
+	else
+		cJSON_Delete(list);
+}
+
+/* The answer warns of an unknown domain and of unknown speeds exactly when there is cause, and each warning is one
+ * sentence. What it warns of besides is not judged here. Takes the warnings out of the answer. */
+static bool warnings_take(const struct fabric *fabric, const struct job *job, cJSON *answer,
+			  struct complaint *complaint)
+{
+	cJSON *list = cJSON_DetachItemFromObjectCaseSensitive(answer, "warnings"), *item;
+	bool fine = !list || (cJSON_IsArray(list) && list->child), domain = false, speeds = false;
+	char number[32];
+
+	snprintf(number, sizeof number, " %d node", unknown_speeds(fabric));
+	cJSON_ArrayForEach(item, list)
+	{
+		const char *text = cJSON_IsString(item) ? item->valuestring : "";
+		fine = fine && text[0] && !strchr(text, '\n');
+		domain = domain || strncmp(text, "preferred-domain:", 17) == 0;
+		speeds = speeds || (strncmp(text, "network-bandwidth:", 18) == 0 && strstr(text, number));
+	}
+	cJSON_Delete(list);
+	if (!fine)
+		return complain(complaint, "warnings are a list of sentences, or not there");
+	if (gpu_count_wrong(job))
+		return true;
+	if (domain != is_unknown_domain(fabric, job->preferred))
+		return complain(complaint, "the domain \"%s\" is %sknown and the answer %s", job->preferred,
+				domain ? "" : "not ", domain ? "warns" : "does not warn");
+	if (speeds != (job->floor_gbps > 0 && unknown_speeds(fabric) > 0))
+		return complain(complaint, "the speed of%s is not known, a floor is %d, and the answer %s", number,
+				job->floor_gbps, speeds ? "warns" : "does not warn");
+	return true;
+}
+
 static cJSON *answer_of(struct world *world, const struct job *job, const struct outcome *outcome)
 {
+	cJSON *answer;
+
 	if (gpu_count_wrong(job))
-		return answer_refused(job->name, "gpu-count is wrong");
-	if (outcome->placed)
-		return answer_placed(world, job->name, &outcome->rule, outcome->relaxed, &outcome->plan.placement);
-	return answer_refused(job->name, outcome->rule.never ? "never fits" : "must wait");
+		answer = answer_refused(job->name, "gpu-count is wrong");
+	else if (outcome->placed)
+		answer = answer_placed(world, job->name, &outcome->rule, outcome->relaxed, &outcome->plan.placement);
+	else
+		answer = answer_refused(job->name, outcome->rule.never ? "never fits" : "must wait");
+	if (!gpu_count_wrong(job) && outcome->placed && outcome->members < job->members)
+		cJSON_AddNumberToObject(answer, "placedMembers", outcome->members);
+	warnings_add(world->fabric, job, answer);
+	return answer;
 }
 
 /* ---- another answer --------------------------------------------------------------------------------------------- */
@@ -180,7 +256,10 @@ static bool check_answer(struct world *world, const struct job *job, const struc
 	bool placed = outcome->placed && !gpu_count_wrong(job);
 	bool fine;
 
-	if (placed && outcome->open)
+	cJSON_DeleteItemFromObjectCaseSensitive(right, "warnings");
+	if (!warnings_take(world->fabric, job, trimmed, complaint))
+		fine = false;
+	else if (placed && outcome->open)
 		fine = complain(complaint,
 				"it can be placed, by step 3 as well as [%d %d %d %d], and the answer is none such",
 				outcome->plan.key.step3[0], outcome->plan.key.step3[1], outcome->plan.key.step3[2],
@@ -188,7 +267,7 @@ static bool check_answer(struct world *world, const struct job *job, const struc
 	else if (strcmp(text_of(answer, "name"), job->name) != 0)
 		fine = complain(complaint, "the answer is for \"%s\"", text_of(answer, "name"));
 	else if (!placed && cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(answer, "placed")))
-		fine = check_refusal(job, outcome, answer, complaint);
+		fine = check_refusal(job, outcome, trimmed, complaint);
 	else
 		fine = cJSON_Compare(right, trimmed, true) || complain_difference(right, trimmed, complaint);
 	cJSON_Delete(trimmed);

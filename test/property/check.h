@@ -222,11 +222,13 @@ static void stats_print(const struct stats *stats)
 	printf("  %d in no such shape, %d too wide for latency-sensitive, %d wrong gpu-count, %d by minMember, "
 	       "%d over 4,096 candidates\n",
 	       stats->shapeless, stats->latency_too_wide, stats->wrong_gpu_count, stats->fewer_members, stats->bounded);
-	printf("  jobs decided by steps 1-3: %d, by 4: %d, by 5: %d, by 6: %d, by 7: %d\n", stats->decided[STEP_3],
-	       stats->decided[STEP_4], stats->decided[STEP_5], stats->decided[STEP_6], stats->decided[STEP_7]);
-	printf("  instances that needed step 3 at most: %d, 4: %d, 5: %d, 6: %d, 7: %d; nothing placed: %d\n",
-	       stats->instances_decided[STEP_3], stats->instances_decided[STEP_4], stats->instances_decided[STEP_5],
-	       stats->instances_decided[STEP_6], stats->instances_decided[STEP_7], stats->instances_decided[STEP_NONE]);
+	printf("  jobs decided by steps 1-3: %d, by 4: %d, by 5a: %d, by 5c: %d, by 6: %d, by 7: %d\n",
+	       stats->decided[STEP_3], stats->decided[STEP_4], stats->decided[STEP_5A], stats->decided[STEP_5C],
+	       stats->decided[STEP_6], stats->decided[STEP_7]);
+	printf("  instances that needed step 3 at most: %d, 4: %d, 5a: %d, 5c: %d, 6: %d, 7: %d; nothing placed: %d\n",
+	       stats->instances_decided[STEP_3], stats->instances_decided[STEP_4], stats->instances_decided[STEP_5A],
+	       stats->instances_decided[STEP_5C], stats->instances_decided[STEP_6], stats->instances_decided[STEP_7],
+	       stats->instances_decided[STEP_NONE]);
 	printf("  %d of %d instances defeat greedy first-fit (%d %%)\n", stats->instances_greedy_lost, stats->instances,
 	       stats->instances > 0 ? stats->instances_greedy_lost * 100 / stats->instances : 0);
 }

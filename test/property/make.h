@@ -252,6 +252,28 @@ static void take_domain(struct chance *chance, struct fabric *fabric)
 	}
 }
 
+/* A rolling upgrade: of each leaf a node is cordoned, or waits for the repair of some GPUs. */
+static void make_maintenance(struct chance *chance, struct fabric *fabric)
+{
+	for (int l = 0; l < fabric->leaf_count; l++) {
+		int nodes = 0, turn;
+		for (int n = 0; n < fabric->node_count; n++)
+			nodes += fabric->nodes[n].leaf == l;
+		if (nodes == 0 || chance_percent(chance, 15))
+			continue;
+		turn = chance_below(chance, nodes);
+		for (int n = 0; n < fabric->node_count; n++) {
+			struct node *node = &fabric->nodes[n];
+			if (node->leaf != l || turn-- != 0)
+				continue;
+			if (chance_percent(chance, 60))
+				node->cordoned = true;
+			else
+				node->unhealthy_mask |= (unsigned)chance_below(chance, 1 << node->gpus);
+		}
+	}
+}
+
 /* What the day brings: use, bad GPUs, cordons. */
 static void make_weather(struct chance *chance, struct fabric *fabric)
 {
@@ -269,6 +291,8 @@ static void make_weather(struct chance *chance, struct fabric *fabric)
 	}
 	if (kind == 4)
 		take_domain(chance, fabric);
+	if (chance_percent(chance, 30))
+		make_maintenance(chance, fabric);
 }
 
 static bool make_speeds(struct chance *chance, struct fabric *fabric)
@@ -567,6 +591,8 @@ static void make_defrag(struct chance *chance, struct instance *instance)
 			node->used_mask = (unsigned)chance_below(chance, 1 << node->gpus);
 		node->cordoned = chance_percent(chance, 6);
 	}
+	if (chance_percent(chance, 30))
+		make_maintenance(chance, fabric);
 	settle_models(fabric);
 	for (int j = 0; j < jobs && members < DEFRAG_MEMBERS; j++) {
 		struct job *job = job_add(instance);
@@ -612,6 +638,8 @@ static void make_preempt(struct chance *chance, struct instance *instance)
 			node->unhealthy_mask = (unsigned)chance_below(chance, 1 << node->gpus);
 		node->cordoned = chance_percent(chance, 4);
 	}
+	if (chance_percent(chance, 30))
+		make_maintenance(chance, fabric);
 	settle_models(fabric);
 	speeds_matter = make_speeds(chance, fabric);
 	make_labels(chance, fabric);

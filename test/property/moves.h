@@ -17,6 +17,7 @@
 struct moves { /* of an answer, by job and rank */
 	int count, lower_bound;
 	int of_job[ENTRIES_MAX];
+	bool unrepaired[ENTRIES_MAX];     /* so the answer says */
 	int to[ENTRIES_MAX][MEMBERS_MAX]; /* -1: stays */
 };
 
@@ -53,6 +54,26 @@ static bool move_read(const struct instance *instance, const struct course *cour
 	return true;
 }
 
+/* Jobs that stay as they are, each once, with a reason of one sentence. */
+static bool unrepaired_read(const struct instance *instance, const cJSON *root, struct moves *moves,
+			    struct complaint *complaint)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "unrepaired"), *item;
+
+	if (!cJSON_IsArray(list))
+		return complain(complaint, "the answer must have a list of the unrepaired");
+	cJSON_ArrayForEach(item, list)
+	{
+		int e = job_by_name(instance, text_of(item, "job"));
+		const char *reason = text_of(item, "reason");
+		if (cJSON_GetArraySize(item) != 2 || e < 0 || moves->unrepaired[e] || !reason[0] ||
+		    strchr(reason, '\n'))
+			return complain(complaint, "\"%s\" cannot be unrepaired so", text_of(item, "job"));
+		moves->unrepaired[e] = true;
+	}
+	return true;
+}
+
 static bool moves_read(const struct instance *instance, const struct course *course, const cJSON *root,
 		       struct moves *moves, struct complaint *complaint)
 {
@@ -61,9 +82,12 @@ static bool moves_read(const struct instance *instance, const struct course *cou
 
 	memset(moves, 0, sizeof *moves);
 	memset(moves->to, -1, sizeof moves->to);
-	if (!cJSON_IsArray(list) || !cJSON_IsNumber(bound) || cJSON_GetArraySize(root) != 2)
-		return complain(complaint, "the answer must have moves and lowerBound");
+	bool warns = cJSON_HasObjectItem(root, "warnings");
+	if (!cJSON_IsArray(list) || !cJSON_IsNumber(bound) || cJSON_GetArraySize(root) != (warns ? 4 : 3))
+		return complain(complaint, "the answer must have moves, lowerBound and unrepaired");
 	moves->lower_bound = bound->valueint;
+	if (!unrepaired_read(instance, root, moves, complaint))
+		return false;
 	cJSON_ArrayForEach(item, list) if (!move_read(instance, course, item, moves, complaint)) return false;
 	return true;
 }
@@ -258,8 +282,14 @@ static bool check_recover(const struct instance *instance, struct course *course
 						!lost                            ? "nothing of it is lost"
 						: job->recovery == RECOVERY_WAIT ? "its policy is Wait"
 										 : "it cannot be repaired");
+			if (moves.unrepaired[e] != (lost != 0))
+				return complain(complaint, "%s is %s", job->name,
+						lost ? "not named as unrepaired"
+						     : "unrepaired, and nothing of it is lost");
 			continue;
 		}
+		if (moves.unrepaired[e])
+			return complain(complaint, "%s is repaired and named as unrepaired", job->name);
 		*(repair.outcome.relaxed ? &stats->repaired_relaxed : &stats->repaired_met) += 1;
 		stats->healthy_moved += repair.moves - mask_count(lost);
 		stats->moves += repair.moves;
@@ -440,6 +470,10 @@ static bool check_defrag(const struct instance *instance, struct course *course,
 		fine = complain(complaint, "%d moves are enough and needed, the answer has %d", least, moves.count);
 	else if (least > 0)
 		fine = check_shuffle(&shuffle, &moves, complaint);
+	for (int e = 0; fine && e < instance->entry_count; e++)
+		if (moves.unrepaired[e] != (least < 0 && e == instance->defrag_for))
+			fine = complain(complaint, "%s is %sunrepaired", instance->entries[e].name,
+					moves.unrepaired[e] ? "" : "not ");
 	free(shuffle.fits_by_free);
 	return fine;
 }

@@ -66,7 +66,7 @@ static void pack_open(struct pack *pack, const struct gang *gang, const struct s
 static bool claim_admits(const struct pack *pack, int n, const int *here)
 {
 	const struct fabric *fabric = pack->gang->world->fabric;
-	unsigned free = pack->state ? free_mask(fabric, pack->state, n) : node_all(&fabric->nodes[n]);
+	unsigned free = pack->state ? free_mask(fabric, pack->state, n) : capacity_mask(pack->gang, n);
 	unsigned held = pack->state ? pack->state->held[n] : 0;
 
 	if (pack->gang->job->claim.mode != MODE_REQUIRED)
@@ -123,7 +123,7 @@ static void pack_leaf(struct pack *pack, int leaf, int n, struct heap heap)
 		n++;
 	if (n < fabric->node_count) {
 		int members = pack->per_node - pack->on_node[n], bound = node_bound(gang, pack->state != NULL, n);
-		int gpus = pack->state ? free_count(fabric, pack->state, n) : fabric->nodes[n].gpus;
+		int gpus = pack->state ? free_count(fabric, pack->state, n) : mask_count(capacity_mask(gang, n));
 		members = members < bound ? members : bound;
 		pack_node(pack, leaf, n, 0, gpus, members < 0 ? 0 : members, here, heap);
 		return;
@@ -277,12 +277,25 @@ static struct rule rule_of_mixed(const struct gang *all)
 	return rule_from_shape(all->job, one_node, one_domain, &shapes);
 }
 
+static struct rule rule_by_capacity(const struct gang *all)
+{
+	return sizes_equal(all->job, all->members) ? rule_of_equal(all) : rule_of_mixed(all);
+}
+
+/* R5 */
+static bool rule_is_ever(const struct gang *all)
+{
+	struct rule rule = rule_by_capacity(all);
+	return rule.never || rule.too_wide;
+}
+
 /* Pins do not count: the rule comes from capacity. */
 static struct rule rule_of(const struct gang *gang)
 {
 	struct gang all = gang_of(gang->world, gang->job, gang->members);
 	all.bounds = gang->bounds;
-	return sizes_equal(gang->job, gang->members) ? rule_of_equal(&all) : rule_of_mixed(&all);
+	all.ever = rule_is_ever(&all);
+	return rule_by_capacity(&all);
 }
 
 #endif

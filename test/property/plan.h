@@ -13,6 +13,7 @@
  *      `distributed` tries every span with the fewest members a node with which first-fit decreasing works anywhere,
  *      and with any number up to that which stays on one node.
  *  P4  A preferred NVLink domain restricts the nodes of its leaf.
+ *  P5  There is no step 5b: a plan is not told of CPU and memory.
  */
 #ifndef FROND_TEST_PLAN_H
 #define FROND_TEST_PLAN_H
@@ -21,13 +22,14 @@
 
 #include "pack.h"
 
-enum { CANDIDATES_MAX = 4096, STEP3_KEY = 4, STEP6_KEY = 4 };
-enum step { STEP_NONE, STEP_3 = 3, STEP_4, STEP_5, STEP_6, STEP_7, STEPS };
+enum { CANDIDATES_MAX = 4096, STEP3_KEY = 4, WHOLE_KEY = 2, STEP6_KEY = 2 };
+enum step { STEP_NONE, STEP_3 = 3, STEP_4, STEP_5A, STEP_5C, STEP_6, STEP_7, STEPS };
 
 struct key { /* lower is better, place by place */
 	int step3[STEP3_KEY];
 	int step4[2];
-	int step5;
+	int whole[WHOLE_KEY]; /* 5a; latency-sensitive: what stands in its place, and in that of 6 */
+	int score;            /* 5c */
 	int step6[STEP6_KEY];
 };
 
@@ -138,26 +140,33 @@ static void key_steps5and6(const struct gang *gang, const struct state *state, c
 			   struct key *key)
 {
 	const struct fabric *fabric = gang->world->fabric;
-	int free_in_used = 0;
+	int broken_leaves = 0, broken_nodes = 0, opened_leaves = 0, left = 0, free_in_used = 0;
 
-	key->step5 = 0;
-	memset(key->step6, 0, sizeof key->step6);
+	key->score = 0;
 	for (int l = 0; l < fabric->leaf_count; l++) {
 		struct tally_gpus tally;
 		count_leaf(gang, state, placement, l, &tally);
 		if (tally.members == 0)
 			continue;
-		key->step5 -= tally.members * leaf_score(gang, &tally);
-		key->step6[0] += tally.held == 0 && tally.free > tally.taken;
-		key->step6[1] += tally.nodes_opened;
-		key->step6[2] += tally.held == 0;
-		key->step6[3] += tally.free - tally.taken;
+		key->score -= tally.members * leaf_score(gang, &tally);
+		broken_leaves += tally.held == 0 && tally.free > tally.taken;
+		broken_nodes += tally.nodes_opened;
+		opened_leaves += tally.held == 0;
+		left += tally.free - tally.taken;
 		free_in_used += tally.free;
 	}
+	memset(key->whole, 0, sizeof key->whole);
+	memset(key->step6, 0, sizeof key->step6);
 	if (gang->job->latency_sensitive) {
-		memset(key->step6, 0, sizeof key->step6);
-		key->step6[0] = -free_in_used;
+		key->whole[0] = -free_in_used;
+		return;
 	}
+	if (gang->job->strategy != STRATEGY_DISTRIBUTED) {
+		key->whole[0] = broken_leaves;
+		key->whole[1] = broken_nodes;
+	}
+	key->step6[0] = opened_leaves;
+	key->step6[1] = left;
 }
 
 static struct plan plan_of(const struct gang *gang, const struct state *state, const struct placement *placement)
@@ -211,11 +220,15 @@ static int plans_compare(const struct job *job, const struct plan *a, const stru
 		*step = STEP_4;
 		order = ints_compare(a->key.step4, b->key.step4, 2);
 	}
+	if (order == 0) {
+		*step = STEP_5A;
+		order = ints_compare(a->key.whole, b->key.whole, WHOLE_KEY);
+	}
 	for (int turn = 0; order == 0 && turn < 2; turn++) {
 		bool sixth = (turn == 0) == (job->strategy == STRATEGY_CONSOLIDATED);
-		*step = sixth ? STEP_6 : STEP_5;
+		*step = sixth ? STEP_6 : STEP_5C;
 		order = sixth ? ints_compare(a->key.step6, b->key.step6, STEP6_KEY)
-			      : ints_compare(&a->key.step5, &b->key.step5, 1);
+			      : ints_compare(&a->key.score, &b->key.score, 1);
 	}
 	if (order == 0) {
 		*step = STEP_7;

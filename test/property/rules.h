@@ -10,6 +10,8 @@
  *      the number of spines are counted over the capacity placements that use n nodes.
  *  R3  Rules bound the number of leaves and spines from above ("at most").
  *  R4  defaults.uplinkGbps is for nodes; a leaf without uplinkGbps is unlimited.
+ *  R5  What has been unavailable for long is no capacity for the rule; a gang that would never fit, or would be refused as
+ *      latency-sensitive and too wide, has the rule that it would have with all of it.
  */
 #ifndef FROND_TEST_RULES_H
 #define FROND_TEST_RULES_H
@@ -52,7 +54,8 @@ struct state { /* of the day */
 enum { AVAILABILITY, ALIGNMENT, UTILIZATION, HISTORY, NO_DATA, TERMS };
 
 struct bounds {                                    /* what a host may add; frond-sim has no words for it */
-	int ever[NODES_MAX], today[NODES_MAX];     /* members on a node: by capacity, and beside those that stay */
+	int ever[NODES_MAX], today[NODES_MAX];     /* members on a node: on its best day, and beside those that stay */
+	int unavailable[NODES_MAX];                /* of ever, no capacity for the rule */
 	int max_nodes_per_leaf, max_gpus_per_leaf; /* 0: no cap */
 	int weights[TERMS];                        /* thousandths */
 };
@@ -63,6 +66,7 @@ struct gang {
 	int members;                 /* all, or the minMember lowest ranks */
 	int pin[MEMBERS_MAX];        /* the node of a member that stays, -1 for one that is to be placed */
 	const struct bounds *bounds; /* NULL: none */
+	bool ever;                   /* capacity counts what is unavailable, too */
 };
 
 static void world_open(struct world *world, const struct fabric *fabric)
@@ -133,7 +137,8 @@ static int node_bound(const struct gang *gang, bool today, int n)
 {
 	if (!gang->bounds)
 		return MEMBERS_MAX;
-	return today ? gang->bounds->today[n] : gang->bounds->ever[n];
+	int ever = gang->bounds->ever[n], rule = ever - gang->bounds->unavailable[n], now = gang->bounds->today[n];
+	return !today ? gang->ever ? ever : rule : now < rule ? now : rule;
 }
 
 static int max_nodes_per_leaf(const struct gang *gang)
@@ -187,6 +192,15 @@ static unsigned choose_on(const struct gang *gang, int n, unsigned free, unsigne
 	return set_choose(claim, &gang->world->machines[node->model], node_all(node), free, held, prefer, size);
 }
 
+/* GPUs that count as capacity: what a fabric file says is cordoned or unhealthy has been so for long (spec 3.3). */
+static unsigned capacity_mask(const struct gang *gang, int n)
+{
+	const struct node *node = &gang->world->fabric->nodes[n];
+	if (gang->ever)
+		return node_all(node);
+	return node->cordoned ? 0 : node_all(node) & ~node->unhealthy_mask;
+}
+
 struct room { /* for members of one size: how many each node holds, and the GPUs of the first, the second… */
 	int places[NODES_MAX];
 	unsigned sets[NODES_MAX][GPUS_MAX];
@@ -202,7 +216,7 @@ static void room_measure(const struct gang *gang, const struct state *state, str
 	for (int n = 0; n < fabric->node_count; n++) {
 		if (!node_admits(&fabric->nodes[n], gang->job) || (state && state->closed[n]))
 			continue;
-		unsigned free = state ? free_mask(fabric, state, n) : node_all(&fabric->nodes[n]);
+		unsigned free = state ? free_mask(fabric, state, n) : capacity_mask(gang, n);
 		unsigned held = state ? state->held[n] : 0, set;
 		int most = node_bound(gang, state != NULL, n), cap = max_gpus_per_leaf(gang, fabric->nodes[n].leaf);
 		if (state && free_count(fabric, state, n) < cap)
@@ -547,9 +561,9 @@ static bool first_fit(const struct gang *gang, const struct state *state, unsign
 	struct share in_leaf[LEAVES_MAX];
 
 	for (int n = 0; n < fabric->node_count; n++) {
-		free[n] = state ? free_mask(fabric, state, n) : node_all(&fabric->nodes[n]);
+		free[n] = state ? free_mask(fabric, state, n) : capacity_mask(gang, n);
 		held[n] = state ? state->held[n] : 0;
-		left[n] = state ? free_count(fabric, state, n) : fabric->nodes[n].gpus;
+		left[n] = state ? free_count(fabric, state, n) : mask_count(free[n]);
 		leaves |= span & (1u << n) ? 1u << fabric->nodes[n].leaf : 0;
 	}
 	for (int l = 0; l < fabric->leaf_count; l++)

@@ -145,6 +145,7 @@ static void hand_job(struct instance *instance, const char *line)
 	for (int rank = 0; rank < job->members; rank++)
 		job->sizes[rank] = text[2] - '0';
 	job->mode = text[4] == 'R' ? MODE_REQUIRED : text[4] == 'P' ? MODE_PREFERRED : MODE_IGNORE;
+	job->mode_given = true;
 	job->strategy = text[5] == 'c'   ? STRATEGY_CONSOLIDATED
 			: text[5] == 'b' ? STRATEGY_BALANCED
 					 : STRATEGY_DISTRIBUTED;
@@ -193,9 +194,9 @@ static const struct hand_case HAND_CASES[] = {
 	{"a member without GPUs", "3x4 Rb sizes=404", "same leaf|b1 - b2"},
 	{"cordoned, sick", "2x4 Rb cordon=b1 sick=d1", "same leaf|a1 a2"},
 	/* latency-sensitive */
-	{"latency: a node, whatever the strategy", "2x2 Rd latency=1", "single node|c1:01 c1:23"},
+	{"latency: a node, whatever the strategy", "2x2 Rd latency=1", "single node|a1:01 a1:23"},
 	{"latency: too wide", "4x4 Pb latency=1", "no|"},
-	{"latency: is Required", "2x2 Ib latency=1", "single node|c1:01 c1:23"},
+	{"latency: is Required", "2x2 Ib latency=1", "single node|a1:01 a1:23"},
 	{"latency: never relaxes", "3x4 Pb latency=1 full=a1", "no|"},
 	{"latency: NVLink domain", "2x4 Rb latency=1 clique=a2 clique=a3", "nvlink domain|a2 a3"},
 	{"latency: NVLink domain of nodes apart", "2x4 Rb latency=1 clique=a1 clique=a3", "nvlink domain|a1 a3"},
@@ -208,10 +209,16 @@ static const struct hand_case HAND_CASES[] = {
 	/* steps 4 to 6; 10,000 x of leaf-10 is 6,999, of leaf-2 and leaf-4 8,000 for two whole nodes */
 	{"4: the links decide", "2x2 Rd box=d1 box=d2", "same leaf|d1:01 d2:01"},
 	{"4: inside a leaf", "2x2 Rd prefer=leaf-10 box=a2 box=a3", "same leaf|a2:01 a3:01"},
-	{"5: the leaf that fits tightest", "1x2 Rb half=a1", "single node|c1:01"},
-	{"6 before 5: no new leaf is opened", "1x2 Rc half=a1", "single node|a1:23"},
-	{"6 for latency: most free", "1x2 Rc half=a1 latency=1", "single node|a1:23"},
-	{"6 for latency, then 5", "1x2 Rc half=a1 half=a2 half=b1 latency=1", "single node|d1:01"},
+	{"5a: no leaf and no node is broken", "1x2 Rb half=a1", "single node|a1:23"},
+	{"5a: nor with consolidated", "1x2 Rc half=a1", "single node|a1:23"},
+	{"5a: leaves before nodes", "1x2 Rb full=a1 small=b1", "single node|a2:01"},
+	{"5a: is not asked with distributed", "1x2 Rd half=a1", "single node|c1:01"},
+	{"5c: the leaf that fits tightest", "1x4 Rb half=a1", "single node|c1"},
+	{"6 before 5c: no new leaf is opened", "1x4 Rc half=a1", "single node|a2"},
+	{"latency in place of 5a: most free", "1x2 Rb half=b1 latency=1", "single node|a1:01"},
+	{"latency in place of 6: most free", "1x2 Rc half=a1 latency=1", "single node|a1:23"},
+	{"latency, then 5c", "1x2 Rb half=a1 half=a2 half=b1 latency=1", "single node|d1:01"},
+	{"latency, then 5c, with consolidated", "1x2 Rc half=a1 half=a2 half=b1 latency=1", "single node|d1:01"},
 	/* 3.7 */
 	{"ring order", "1x4 Rb box=a1", "single node|a1:0132"},
 	{"a set without a ring", "1x3 Rb prefer=leaf-3 box=c1", "single node|c1:012"},
@@ -284,7 +291,12 @@ static bool hand_case_holds(const struct hand_case *hand, struct course *course)
 	hand_fabric(false, &instance.fabric);
 	hand_job(&instance, hand->job);
 	course_run(&instance, -1, NULL, course);
-	cJSON *answer = answer_from_line(&course->world, instance.entries[0].name, hand->answer);
+	const struct job *job = &instance.entries[0];
+	cJSON *answer = answer_from_line(&course->world, job->name, hand->answer);
+	int placed = cJSON_GetArraySize(cJSON_GetObjectItem(answer, "members"));
+	if (placed > 0 && job->min_member > 0 && placed < job->members)
+		cJSON_AddNumberToObject(answer, "placedMembers", placed);
+	warnings_add(&instance.fabric, job, answer);
 	bool holds = check_answer(&course->world, &instance.entries[0], &course->outcomes[0], answer, &complaint);
 	if (!holds)
 		printf("FAILED %s: %s\n", hand->title, complaint.text);
@@ -298,7 +310,7 @@ struct hand_moves {
 	const char *title;
 	const char *jobs[3]; /* defrag: the last one is to fit */
 	const char *fail;    /* "a1 b2/2"; NULL: defrag */
-	const char *answer;  /* "job-a:0:a1>a3 …|lowerBound" */
+	const char *answer;  /* "job-a:0:a1>a3 …|lowerBound", and "|job-a" when that stays unrepaired */
 	const char *caught;  /* in the complaint; NULL: the answer is right */
 };
 
@@ -310,10 +322,12 @@ static const struct hand_moves HAND_MOVES[] = {
 	{"Replace forgets one", {"2x4 Rb prefer=leaf-10"}, "a1", "|1", "is lost"},
 	{"lowerBound too high", {"2x4 Rb prefer=leaf-10"}, "a1", "job-a:0:a1>a3|2", "lowerBound must be 1"},
 	{"lowerBound too low", {"2x4 Rb prefer=leaf-10"}, "a1", "job-a:0:a1>a3|0", "lowerBound must be 1"},
-	{"Required waits", {"2x4 Rb"}, "b1", "|0", NULL},
+	{"Required waits", {"2x4 Rb"}, "b1", "|0|job-a", NULL},
+	{"Required waits, and nobody says so", {"2x4 Rb"}, "b1", "|0", "not named"},
+	{"repaired and named", {"2x4 Rb prefer=leaf-10"}, "a1", "job-a:0:a1>a3|1|job-a", "is repaired and named"},
 	{"Required is not broken", {"2x4 Rb"}, "b1", "job-a:0:b1>c1|1", "cannot be repaired"},
 	{"Preferred breaks it", {"2x4 Pb"}, "b1", "job-a:0:b1>c1|1", NULL},
-	{"Wait", {"2x4 Pb policy6=2"}, "b1", "|0", NULL},
+	{"Wait", {"2x4 Pb policy6=2"}, "b1", "|0|job-a", NULL},
 	{"Wait moves", {"2x4 Pb policy6=2"}, "b1", "job-a:0:b1>c1|1", "Wait"},
 	{"MoveGang", {"2x4 Rb policy6=1"}, "b1", "job-a:0:b1>d1 job-a:1:b2>d2|2", NULL},
 	{"MoveGang to another leaf as good", {"2x4 Rb policy6=1"}, "b1", "job-a:0:b1>a1 job-a:1:b2>a3|2", NULL},
@@ -338,7 +352,11 @@ static const struct hand_moves HAND_MOVES[] = {
 	 "a3/0",
 	 "job-a:1:a3>a3|1",
 	 NULL},
-	{"Replace finds nothing else in the NVLink domain", {"2x4 Rb latency=1 clique=a2 clique=a3"}, "a3", "|0", NULL},
+	{"Replace finds nothing else in the NVLink domain",
+	 {"2x4 Rb latency=1 clique=a2 clique=a3"},
+	 "a3",
+	 "|0|job-a",
+	 NULL},
 	{"Replace leaves the NVLink domain",
 	 {"2x3 Rb latency=1 clique=a2 clique=a3 clique=b1"},
 	 "a3/0",
@@ -360,7 +378,9 @@ static const struct hand_moves HAND_MOVES[] = {
 	{"defrag: nothing done", {"1x2 Rb prefer=leaf-10", "3x4 Rb"}, NULL, "|0", "the answer has 0"},
 	{"defrag: fits already", {"1x2 Rb prefer=leaf-3", "3x4 Rb"}, NULL, "|0", NULL},
 	{"defrag: fits already, and moves", {"1x2 Rb prefer=leaf-3", "3x4 Rb"}, NULL, "job-a:0:c1>b1|1", "already"},
-	{"defrag: hopeless", {"3x2 Rd", "6x4 Rb"}, NULL, "|0", NULL},
+	{"defrag: hopeless", {"3x2 Rd", "6x4 Rb"}, NULL, "|0|job-b", NULL},
+	{"defrag: hopeless, and not said", {"3x2 Rd", "6x4 Rb"}, NULL, "|0", "job-b is not unrepaired"},
+	{"defrag: fits already, and unrepaired", {"1x2 Rb prefer=leaf-3", "3x4 Rb"}, NULL, "|0|job-b", "is unrepaired"},
 	{"defrag: a gang keeps its rule",
 	 {"2x2 Rd prefer=leaf-10", "3x4 Rb"},
 	 NULL,
@@ -377,6 +397,14 @@ static const struct hand_moves HAND_MOVES[] = {
 	 "job-a:0:a1>b1 job-b:0:c1>b2|1",
 	 "are enough"},
 };
+
+static void add_unrepaired(cJSON *list, const char *job)
+{
+	cJSON *item = cJSON_CreateObject();
+	cJSON_AddItemToArray(list, item);
+	cJSON_AddStringToObject(item, "job", job);
+	cJSON_AddStringToObject(item, "reason", "there is no place");
+}
 
 static cJSON *moves_from_line(const char *line)
 {
@@ -396,7 +424,11 @@ static cJSON *moves_from_line(const char *line)
 		cJSON_AddStringToObject(move, "from", from);
 		cJSON_AddStringToObject(move, "to", to);
 	}
+	char *unrepaired = strchr(bound, '|');
 	cJSON_AddNumberToObject(root, "lowerBound", (double)strtol(bound, NULL, 10));
+	list = cJSON_AddArrayToObject(root, "unrepaired");
+	if (unrepaired)
+		add_unrepaired(list, unrepaired + 1);
 	return root;
 }
 
@@ -465,12 +497,15 @@ enum spoiling {
 	SPOIL_RANKS,
 	SPOIL_REASON,
 	SPOIL_OUTCOME,
+	SPOIL_WARNINGS,
+	SPOIL_FEWER,
 	SPOILINGS
 };
 
 static const char *const SPOILING_NAMES[SPOILINGS] = {
-	"relaxed", "rule", "placed", "a member missing", "node",   "leaves", "spines", "domain",
-	"GPU",     "ring", "ranks",  "never or not",     "outcome"};
+	"relaxed", "rule", "placed", "a member missing", "node",    "leaves",   "spines",        "domain",
+	"GPU",     "ring", "ranks",  "never or not",     "outcome", "warnings", "placedMembers",
+};
 
 static bool spoil_text(cJSON *object, const char *key, const char *value)
 {
@@ -532,6 +567,12 @@ static bool spoil(const struct fabric *fabric, cJSON *answer, bool too_wide, enu
 	cJSON *member = cJSON_GetArrayItem(members, 0);
 	bool never = strstr(text_of(answer, "reason"), "never") != NULL;
 
+	if (how == SPOIL_WARNINGS || how == SPOIL_FEWER) {
+		const char *key = how == SPOIL_FEWER ? "placedMembers" : "warnings";
+		bool there = cJSON_HasObjectItem(answer, key) && !(too_wide && how == SPOIL_WARNINGS);
+		cJSON_DeleteItemFromObject(answer, key);
+		return there;
+	}
 	if (how == SPOIL_OUTCOME && !members)
 		return cJSON_ReplaceItemInObject(answer, "placed", cJSON_CreateTrue());
 	if (how == SPOIL_REASON && !members)
@@ -602,7 +643,7 @@ static void add_move(cJSON *list, const struct instance *instance, int e, int ra
 	cJSON_AddStringToObject(move, "to", instance->fabric.nodes[to].name);
 }
 
-static int add_repairs(const struct instance *instance, struct course *course, cJSON *list)
+static int add_repairs(const struct instance *instance, struct course *course, cJSON *list, cJSON *unrepaired)
 {
 	struct state state = course->state;
 	int count = 0;
@@ -614,12 +655,14 @@ static int add_repairs(const struct instance *instance, struct course *course, c
 		struct facts facts;
 		struct complaint complaint;
 		int to[MEMBERS_MAX];
-		if (!course->present[e] || job->recovery == RECOVERY_WAIT)
+		if (!course->present[e])
 			continue;
 		unsigned lost = lost_members(instance, &before->plan.placement);
 		struct repair repair = {.possible = false};
-		if (lost)
+		if (lost && job->recovery != RECOVERY_WAIT)
 			repair = repair_of(course, job, before, lost, &state);
+		if (lost && !repair.possible)
+			add_unrepaired(unrepaired, job->name);
 		if (!repair.possible)
 			continue;
 		for (int rank = 0; rank < before->members; rank++) {
@@ -636,7 +679,7 @@ static int add_repairs(const struct instance *instance, struct course *course, c
 	return count;
 }
 
-static int add_shuffle(const struct instance *instance, struct course *course, cJSON *list)
+static int add_shuffle(const struct instance *instance, struct course *course, cJSON *list, cJSON *unrepaired)
 {
 	struct shuffle shuffle;
 
@@ -645,6 +688,8 @@ static int add_shuffle(const struct instance *instance, struct course *course, c
 	for (int i = 0; count > 0 && i < shuffle.count; i++)
 		if (shuffle.node[i] != shuffle.before[i])
 			add_move(list, instance, shuffle.job[i], shuffle.rank[i], shuffle.before[i], shuffle.node[i]);
+	if (count < 0)
+		add_unrepaired(unrepaired, instance->entries[instance->defrag_for].name);
 	free(shuffle.fits_by_free);
 	return count > 0 ? count : 0;
 }
@@ -656,13 +701,18 @@ static bool check_moves(const struct instance *instance, struct course *course, 
 				    : check_defrag(instance, course, root, stats, complaint);
 }
 
-enum { MOVE_SPOILINGS = 4 };
+enum { MOVE_SPOILINGS = 5 };
 
-/* A bound too high, a move missing, a move twice, a move to an unknown node. */
+/* A bound too high, a move missing, a move twice, a move to an unknown node, an unrepaired job that is not named. */
 static bool spoil_moves(cJSON *root, int how)
 {
-	cJSON *list = cJSON_GetObjectItem(root, "moves");
+	cJSON *list = cJSON_GetObjectItem(root, "moves"), *unrepaired = cJSON_GetObjectItem(root, "unrepaired");
+	bool some = unrepaired->child != NULL;
 
+	if (how == 4)
+		cJSON_DeleteItemFromArray(unrepaired, 0);
+	if (how == 4)
+		return some;
 	if (how == 0)
 		return cJSON_ReplaceItemInObject(
 			root, "lowerBound", cJSON_CreateNumber(cJSON_GetObjectItem(root, "lowerBound")->valueint + 1));
@@ -684,10 +734,12 @@ static bool random_moves_hold(uint64_t seed, uint64_t index, enum verb verb, str
 	struct instance instance;
 	struct complaint complaint = {""};
 	cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "moves");
+	cJSON *unrepaired = cJSON_AddArrayToObject(root, "unrepaired");
 
 	instance_make(seed, index, verb, &instance);
 	course_run(&instance, verb == VERB_DEFRAG ? instance.defrag_for : -1, NULL, course);
-	int least = verb == VERB_RECOVER ? add_repairs(&instance, course, list) : add_shuffle(&instance, course, list);
+	int least = verb == VERB_RECOVER ? add_repairs(&instance, course, list, unrepaired)
+					 : add_shuffle(&instance, course, list, unrepaired);
 	cJSON_AddNumberToObject(root, "lowerBound", least);
 	bool holds = check_moves(&instance, course, verb, root, stats, &complaint);
 	for (int how = 0; holds && how < MOVE_SPOILINGS; how++) {
@@ -718,6 +770,8 @@ static bool random_victims_hold(uint64_t seed, uint64_t index, struct course *co
 	instance_make(seed, index, VERB_PREEMPT, &instance);
 	course_run(&instance, instance.defrag_for, NULL, course);
 	cJSON *root = preempt_by_brute_force(&instance, course);
+	if (root == NULL)
+		return true;
 	bool holds = check_preempt(&instance, course, root, stats, &complaint);
 	for (int how = 0; holds && how < PREEMPT_SPOILINGS; how++) {
 		cJSON *copy = cJSON_Duplicate(root, true);

@@ -365,8 +365,9 @@ static bool check_preempt(const struct instance *instance, struct course *course
 	stats->hopeless += !eviction.placed && !eviction.never;
 	stats->fits += eviction.placed && eviction.domain < 0;
 	if (!eviction.placed) {
-		if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(root, "placed")) || cJSON_GetArraySize(root) != 2 ||
-		    !reason[0] || strchr(reason, '\n'))
+		if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(root, "placed")) ||
+		    cJSON_GetArraySize(root) != 2 + cJSON_HasObjectItem(root, "warnings") || !reason[0] ||
+		    strchr(reason, '\n'))
 			return complain(complaint, "it cannot be placed, and the answer says so with a reason");
 		return eviction.refused || (strstr(reason, "never fits") != NULL) == eviction.never ||
 		       complain(complaint, "capacity %s, but the reason is: %s",
@@ -415,7 +416,7 @@ static void victim_stats_print(const struct victim_stats *stats)
 
 /* ---- for the self-test ------------------------------------------------------------------------------------------ */
 
-/* The answer that brute force gives. */
+/* The answer that brute force gives; NULL where it knows of the plan only how good it is. */
 static cJSON *preempt_by_brute_force(const struct instance *instance, struct course *course)
 {
 	const struct job *job = &instance->entries[instance->defrag_for];
@@ -439,6 +440,10 @@ static cJSON *preempt_by_brute_force(const struct instance *instance, struct cou
 	for (int i = 0; i < COSTS; i++)
 		cJSON_AddNumberToObject(cost, COST_NAMES[i], eviction.cost[i]);
 	struct outcome outcome = plan_after(instance, course, &eviction, &eviction.choice);
+	if (outcome.open) {
+		cJSON_Delete(root);
+		return NULL;
+	}
 	cJSON_AddItemToObject(root, "plan", answer_of(&course->world, job, &outcome));
 	return root;
 }

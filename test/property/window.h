@@ -142,6 +142,7 @@ static cJSON *window_by_brute_force(const struct instance *instance, struct cour
 	for (int l = 0; l < fabric->leaf_count; l++)
 		if (nodes & nodes_of_leaves(fabric, l, l + 1))
 			cJSON_AddItemToArray(list, cJSON_CreateString(fabric->leaves[l].name));
+	warnings_add(fabric, &instance->entries[instance->defrag_for], root);
 	return root;
 }
 
@@ -150,10 +151,13 @@ static bool check_window(const struct instance *instance, struct course *course,
 {
 	struct opening opening = first_opening(instance, course);
 	cJSON *right = window_by_brute_force(instance, course, &opening);
+	cJSON_DeleteItemFromObjectCaseSensitive(right, "warnings");
+	cJSON *answer = cJSON_Duplicate(root, true);
 	bool open = opening.start_m >= 0 && opening.outcome.open;
+	bool warned = warnings_take(&instance->fabric, &instance->entries[instance->defrag_for], answer, complaint);
 	bool holds =
-		open ? strcmp(text_of(root, "start"), text_of(right, "start")) == 0 && cJSON_GetArraySize(root) == 4
-		     : cJSON_Compare(root, right, true);
+		open ? strcmp(text_of(answer, "start"), text_of(right, "start")) == 0 && cJSON_GetArraySize(answer) == 4
+		     : cJSON_Compare(answer, right, true);
 
 	stats->times += opening.tried;
 	stats->now += opening.start_m == 0;
@@ -170,8 +174,9 @@ static bool check_window(const struct instance *instance, struct course *course,
 		complain(complaint, "the window must be %s", text);
 		free(text);
 	}
+	cJSON_Delete(answer);
 	cJSON_Delete(right);
-	return holds;
+	return holds && warned;
 }
 
 static void window_stats_print(const struct window_stats *stats)

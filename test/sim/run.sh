@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every case of test/sim/cases against a frond-sim: test/sim/run.sh BINARY
+# Runs every case of test/sim/cases, and the examples of docs/frond-sim.md, against a frond-sim: test/sim/run.sh BINARY
 #
 # A case is a folder. `args` has one argument a line; the program runs inside the folder, with `stdin` as its stdin when
 # there is one. What it must do is one of
 #   want.json, want.txt   exit 0, exactly this on stdout, nothing on stderr
 #   want.match            exit 0, every line is an extended regular expression that some line of stdout matches
 #   want.err              exit 2, exactly this on stderr, nothing on stdout
+#
+# In the page a block ```yaml NAME is a file, and in a block ```console every line "$ frond-sim …" is run, followed by exactly
+# what it prints, stdout and stderr.
 set -uo pipefail
 
 [ $# -eq 1 ] || { echo "usage: $0 BINARY" >&2; exit 2; }
@@ -55,5 +58,30 @@ for folder in "$cases"/*/; do
 		failed=$((failed + 1))
 	fi
 done
+# Says what is wrong with the examples of the page.
+judge_page() {
+	local page=$1 line
+	awk '/^```yaml ./ { name = $2; next } /^```/ { name = "" } name != "" { print > name }' "$page" || return
+	awk '/^```console$/ { on = 1; next } /^```/ { on = 0 } on' "$page" >want
+	while IFS= read -r line; do
+		[[ $line = '$ '* ]] || continue
+		printf '%s\n' "$line"
+		(frond-sim() { timeout 60 "$binary" "$@"; }; eval "${line#\$ }") 2>&1
+	done <want >got
+	grep -q '^\$ ' want || echo "there is no example"
+	diff want got
+}
+
+page=$(realpath "$(dirname "$0")/../../docs/frond-sim.md")
+mkdir "$scratch/page"
+wrong=$(cd "$scratch/page" && judge_page "$page" 2>&1)
+if [ -z "$wrong" ]; then
+	echo "ok examples of docs/frond-sim.md"
+	passed=$((passed + 1))
+else
+	echo "not ok examples of docs/frond-sim.md"
+	echo "$wrong" | sed 's/^/    /'
+	failed=$((failed + 1))
+fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -97,6 +97,7 @@ int32_t put_node(struct cluster *cluster, uint32_t slot, uint32_t flags, uint32_
 	struct frond_node node = {.slot = slot,
 				  .gpus = machine->gpus,
 				  .unhealthy_mask = machine->sick,
+				  .unavailable_mask = slot % 2 == 0 ? machine->sick : 0u,
 				  .flags = flags,
 				  .uplink_gbps = uplink,
 				  .topology = machine->kind == KIND_UNEVEN  ? cluster->uneven
@@ -188,7 +189,8 @@ static void machine_roll(const struct cluster *cluster, uint32_t slot, struct di
 	if (percent(dice, number[N_SICK]))
 		machine->sick = (uint16_t)below(dice, 1u << machine->gpus);
 	if (percent(dice, number[N_CLOSED]))
-		machine->flags = (uint8_t)(percent(dice, 50) ? FROND_NODE_CORDONED : FROND_NODE_DOWN);
+		machine->flags = (uint8_t)((percent(dice, 50) ? FROND_NODE_CORDONED : FROND_NODE_DOWN) |
+					   (percent(dice, 50) ? FROND_NODE_UNAVAILABLE : 0));
 	machine->uplink = number[N_SLOW] == 0 ? 0 : percent(dice, number[N_SLOW]) ? SLOW_GBPS : FAST_GBPS;
 	if (percent(dice, number[N_USED]))
 		machine->used = used_of(cluster, machine, dice);

@@ -38,7 +38,7 @@ build() {
 	newest=$(find csrc test/fuzz -name '*.[ch]' -printf '%T@\n' | sort -n | tail -1)
 	[ "$(cat $out/built 2>/dev/null)" = "$newest ${all[*]}" ] && return
 	rm -rf $out/obj
-	for source in csrc/core/*.c csrc/text/*.c csrc/engine/*.c csrc/sim/jobs.c csrc/sim/replay.c csrc/probe/*.c; do
+	for source in csrc/core/*.c csrc/text/*.c csrc/engine/*.c csrc/sim/{jobs,manifests,podtemplate,gangs}.c csrc/sim/replay.c csrc/probe/*.c; do
 		object=$out/obj/${source%.c}.o
 		mkdir -p "$(dirname "$object")"
 		clang "${flags[@]}" -isystem "$nvml" -c "$source" -o "$object" || return

@@ -108,6 +108,7 @@ for target in build/san/test/fuzz/fuzz_*; do
 	[ -x "$target" ] && suite "corpus-${target##*/fuzz_}" plain "$target" "test/fuzz/corpus/${target##*/fuzz_}"
 done
 suite sim plain test/sim/run.sh build/san/frond-sim
+suite sim-manifests plain test/sim/manifests.sh build/san/frond-sim 200
 suite agent plain test/agent/run.py build/san/frond-agent bin/frond-agent
 suite oracle-self plain build/san/test/property/oracle --self-test
 suite oracle plain build/san/test/property/oracle --sim build/san/frond-sim --count "${ORACLE_COUNT:-1200}"

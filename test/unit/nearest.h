@@ -187,13 +187,16 @@ static void nearest_write(const struct gang *gang, const struct state *state, co
 	int members = count_missing(&all), at;
 
 	all.bounds = gang->bounds;
+	all.ever = rule_is_ever(&all);
+	room_measure(&all, NULL, &nearest.ever);
+	for (int n = 0; n < NODES_MAX; n++)
+		whole = whole && nearest.ever.places[n] <= 1;
+	all.ever = true; /* what is unavailable may be all that is lacking */
 	nearest = (struct nearest){.gang = gang, .state = state, .pins = pins_on(gang, ~0u)};
 	room_measure(gang, state, &nearest.now);
 	room_measure(&all, NULL, &nearest.ever);
 	most_per_leaf(gang, nearest.now.places, ~0u, nearest.most_now);
 	most_per_leaf(&all, nearest.ever.places, ~0u, nearest.most_ever);
-	for (int n = 0; n < NODES_MAX; n++)
-		whole = whole && nearest.ever.places[n] <= 1;
 	if (mixed)
 		nearest_gpus(&nearest);
 	else if (!insists)
@@ -229,10 +232,11 @@ static void never_write(const struct gang *gang, char *out, size_t size)
 	struct room room;
 
 	all.bounds = gang->bounds;
+	all.ever = true;
 	for (int rank = 0; rank < gang->members; rank++)
 		gpus += gang->job->sizes[rank];
 	for (int n = 0; mixed && n < fabric->node_count; n++)
-		if (node_admits(&fabric->nodes[n], gang->job) && node_bound(gang, false, n) > 0)
+		if (node_admits(&fabric->nodes[n], gang->job) && node_bound(&all, false, n) > 0)
 			sum += fabric->nodes[n].gpus;
 	if (mixed) {
 		snprintf(out, size, "never fits: needs %d members with %d GPUs; the cluster could hold %d GPUs at best",

@@ -112,7 +112,21 @@ static void test_node_put_refuses_what_a_node_cannot_be(void)
 	node.unhealthy_mask = 0x100;
 	put_node(FROND_BAD, node, NULL, 0);
 	node = good_node();
-	node.flags = 8;
+	node.flags = 16;
+	put_node(FROND_BAD, node, NULL, 0);
+	node.flags = FROND_NODE_UNAVAILABLE; /* an open node is capacity */
+	put_node(FROND_BAD, node, NULL, 0);
+	node.flags = FROND_NODE_UNAVAILABLE | FROND_NODE_REPLICAS;
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.unhealthy_mask = 0x6;
+	node.unavailable_mask = 0x1;
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.uplink_gbps = FROND_UPLINK_MAX + 1;
+	put_node(FROND_BAD, node, NULL, 0);
+	node = good_node();
+	node.reserved = 1;
 	put_node(FROND_BAD, node, NULL, 0);
 	node = good_node();
 	node.topology = FROND_TOPOLOGIES; /* no such table */
@@ -138,8 +152,9 @@ static void test_node_put_refuses_what_a_node_cannot_be(void)
 	put_node(FROND_BAD, node, outside_too, 1);
 	unchanged(c);
 	node.gpus = 16;
-	node.unhealthy_mask = 0xffff;
-	node.flags = 3;
+	node.unhealthy_mask = node.unavailable_mask = 0xffff;
+	node.flags = 11;
+	node.uplink_gbps = FROND_UPLINK_MAX;
 	put_node(FROND_OK, node, outside, 1);
 }
 

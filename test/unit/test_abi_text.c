@@ -192,7 +192,7 @@ static void test_nodes_with_replicas_are_named_and_scheduled_by_devices(void)
 	TEST_ASSERT_EQUAL_STRING("", problems());
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 4, "odd", 4, 0, FROND_NODE_REPLICAS, 0, "leaf-9", "spine-1"));
 	TEST_ASSERT_EQUAL_STRING(known, problems());
-	TEST_ASSERT_NOT_NULL(strstr(dump(c), "node 4 gpus 4 topology 2 unhealthy 0 flags 4 "));
+	TEST_ASSERT_NOT_NULL(strstr(dump(c), "node 4 gpus 4 topology 2 unhealthy 0 unavailable 0 flags 4 "));
 	place(c, &(struct wanted){.name = "a", .members = 1, .gpus = 4, .only = 5}); /* it is open */
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 4, "odd", 0, 0, FROND_NODE_REPLICAS | FROND_NODE_CORDONED, 0,
 						   "leaf-9", "spine-1"));
@@ -255,8 +255,10 @@ static void test_the_dump_is_canonical(void)
 		FROND_OK, abi->reserve(c->engine, &request, &member, &(struct frond_place){.slot = 2, .gpu_mask = 1}));
 	static const char first[] =
 		"frond dump 1\n"
-		"node 0 gpus 8 topology 2 unhealthy 80 flags 1 uplink 100 held 0 count 3 position 1 leaf none\n"
-		"node 2 gpus 4 topology 1 unhealthy 0 flags 0 uplink 0 held b count 0 position 0 leaf 0 spine 0\n"
+		"node 0 gpus 8 topology 2 unhealthy 80 unavailable 0 flags 1 uplink 100 held 0 count 3 position 1 leaf "
+		"none\n"
+		"node 2 gpus 4 topology 1 unhealthy 0 unavailable 0 flags 0 uplink 0 held b count 0 position 0 leaf 0 "
+		"spine 0\n"
 		"pod 00000000000000010000000000000001 reserved node 2 mask 1 count 0 rank 4 "
 		"gang 00000000000000030000000000000003 state 3 min 1 lost 0 priority 0 deadline 0 terms 0 0 0 0 0 0 "
 		"gpu 0 1 0 0 0\n"

@@ -78,6 +78,7 @@ static void all_defaults(void)
 	TEST_ASSERT_EQUAL(STRATEGY_BALANCED, args.strategy);
 	TEST_ASSERT_EQUAL(MODE_REQUIRED, args.mode);
 	TEST_ASSERT_EQUAL_INT64(300000, args.wait_ms);
+	TEST_ASSERT_EQUAL_INT64(60000, args.unavailable_after_ms);
 	TEST_ASSERT_EQUAL(EXIT_ANNOTATE, args.device_exit);
 	TEST_ASSERT_EQUAL_UINT32(60, args.permit_wait_s);
 	TEST_ASSERT_EQUAL_UINT32(2, args.resource_count);
@@ -431,6 +432,26 @@ static void test_words_are_one_of_their_list(void)
 		"args.recovery.policy: must be Replace, MoveGang or Wait, got a list");
 }
 
+static void test_nodes_are_unavailable_after_a_duration(void)
+{
+	accepted("{\"unavailableAfter\": \"1h30m\"}");
+	TEST_ASSERT_EQUAL_INT64(5400000, args.unavailable_after_ms);
+	accepted("{\"unavailableAfter\": \"0s\"}"); /* at once */
+	TEST_ASSERT_EQUAL_INT64(0, args.unavailable_after_ms);
+	accepted("{\"unavailableAfter\": \"1000h\"}");
+	TEST_ASSERT_EQUAL_INT64(3600000000, args.unavailable_after_ms);
+	static const char *const bad[] = {"\"1 minute\"", "\"forever\"", "\"1001h\"", "\"\"", "60"};
+	for (uint32_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		char json[64], sentence[128];
+		snprintf(json, sizeof json, "{\"unavailableAfter\": %s}", bad[i]);
+		snprintf(sentence, sizeof sentence,
+			 "args.unavailableAfter: must be a duration of at most 1000h in quotes, for example \"1m\", "
+			 "got %s",
+			 bad[i]);
+		refused(json, sentence);
+	}
+}
+
 static void test_the_wait_is_a_duration(void)
 {
 	accepted("{\"defaultTopologyWait\": \"1h30m\"}");
@@ -553,6 +574,7 @@ int main(void)
 	RUN_TEST(test_the_longest_label_key_fits);
 	RUN_TEST(test_paths_have_1_to_4095_bytes_and_no_control_characters);
 	RUN_TEST(test_words_are_one_of_their_list);
+	RUN_TEST(test_nodes_are_unavailable_after_a_duration);
 	RUN_TEST(test_the_wait_is_a_duration);
 	RUN_TEST(test_device_exits_of_later_versions_are_refused_by_name);
 	RUN_TEST(test_numbers_keep_to_their_bounds);

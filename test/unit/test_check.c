@@ -104,12 +104,12 @@ static void test_masks_and_counts_of_nodes(void)
 	BREAK(NODE(reserved).held, 0x7f, "holds mask 7f but its owners hold ff");
 	BREAK(NODE(reserved).held, 0, "holds mask 0 but its owners hold ff");
 	BREAK(core->nodes[slot_of(c, "node-8")].held, 0x1, "holds mask 1 but its owners hold 0");
-	BREAK(NODE(reserved).by_count, 1, "counts 1 GPUs held by count, its pods 0"); /* it has no free GPU */
-	BREAK(NODE(counted).by_count, 2, "says 5 GPUs are free, it has 6");
-	BREAK(NODE(full).by_count, 5, "counts 5 GPUs held by count, its pods 9"); /* none is free either way */
+	BREAK_BITS(NODE(reserved), by_count, 1, "counts 1 GPUs held by count, its pods 0"); /* it has no free GPU */
+	BREAK_BITS(NODE(counted), by_count, 2, "says 5 GPUs are free, it has 6");
+	BREAK_BITS(NODE(full), by_count, 5, "counts 5 GPUs held by count, its pods 9"); /* none is free either way */
 	BREAK(NODE(counted).free, 4, "says 4 GPUs are free, it has 5");
 	BREAK(core->nodes[c->limits.nodes - 1].held, 1, "holds mask 1 but its owners hold 0");
-	BREAK(core->nodes[c->limits.nodes - 1].by_count, 1, "is gone but something is held there");
+	BREAK_BITS(core->nodes[c->limits.nodes - 1], by_count, 1, "is gone but something is held there");
 	BREAK_BITS(NODE(reserved), present, false, "is on no node");
 }
 
@@ -251,13 +251,15 @@ static void test_sums_of_leaves_and_spines(void)
 		BREAK(sum->used, sum->used - 1, "counts other GPUs than its nodes have");
 		BREAK(sum->total, sum->total + 8, "counts other GPUs than its nodes have");
 		BREAK(sum->odd, (uint16_t)(sum->odd + 1), "counts other GPUs than its nodes have");
-		BREAK(fabric->leaf_kind[leaf], FROND_NONE, "counts other GPUs than its nodes have");
+		BREAK(fabric->leaf_lacking[leaf], 1, "counts other GPUs than its nodes have");
+		BREAK(fabric->leaf_kind[leaf], KIND_NONE, "counts other GPUs than its nodes have");
 	}
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
 		struct spine_sum *sum = &fabric->spine[spine];
 		for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
 			BREAK(sum->at_least[i], sum->at_least[i] - 1, "counts other nodes than its leaves");
-		BREAK(sum->touched, sum->touched + 1, "touched nodes, it has");
+		BREAK_BITS(*sum, touched, (sum->touched + 1u) & 0xffffu, "touched nodes, it has");
+		BREAK(sum->lacking, sum->lacking + 1, "nodes that lack capacity, it has");
 	}
 }
 
@@ -265,10 +267,15 @@ static void test_nodes_that_say_something_else_than_their_leaf_has_counted(void)
 {
 	struct node *node = &core->nodes[slot_of(c, "node-8")]; /* cordoned, and otherwise free */
 	BREAK_BITS(*node, flags, 0, "counts other GPUs than its nodes have");
-	BREAK(node->gpus, 7, "says 8 GPUs are free, it has 7");
+	BREAK_BITS(*node, gpus, 7, "says 8 GPUs are free, it has 7");
 	BREAK(node->unhealthy, 1, "says 8 GPUs are free, it has 7");
 	BREAK(node->free, 7, "says 7 GPUs are free, it has 8");
-	BREAK(node->topology, 0, "counts other GPUs than its nodes have");
+	BREAK_BITS(*node, unavailable, true, "counts other GPUs than its nodes have");
+	BREAK(node->unavailable_gpus, 1, "is no capacity for the rule, but open or healthy");
+	BREAK_BITS(core->nodes[slot_of(c, "node-7")], unavailable, true,
+		   "is no capacity for the rule, but open or healthy");
+	BREAK(core->fabric.lacking, 1, "0 nodes lack capacity, the fabric counts 1");
+	BREAK_BITS(*node, topology, 0, "counts other GPUs than its nodes have");
 }
 
 static void test_counts_and_memory_of_link_tables(void)

@@ -38,7 +38,8 @@ static void test_a_plan_is_booked_as_it_was_made(void)
 	reserve(FROND_OK);
 	TEST_ASSERT_EQUAL_UINT32(6, stats(c).gpus_reserved);
 	TEST_ASSERT_TRUE(stats(c).generation > c->generation);
-	TEST_ASSERT_NOT_NULL(strstr(dump(c), "node 0 gpus 8 topology 1 unhealthy 0 flags 0 uplink 0 held 3f count 0"));
+	TEST_ASSERT_NOT_NULL(
+		strstr(dump(c), "node 0 gpus 8 topology 1 unhealthy 0 unavailable 0 flags 0 uplink 0 held 3f count 0"));
 	remember(c);
 	reserve(FROND_STALE); /* they hold something already */
 }

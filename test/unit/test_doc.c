@@ -148,6 +148,29 @@ static void test_a_second_document_is_refused(void)
 	accepted("---\na: 1\n...\n");
 }
 
+static void test_a_stream_has_its_documents_one_after_the_other(void)
+{
+	static const char text[] = "a: 1\n---\n---\n- b\n- c\n--- # last\nd\n";
+	TEST_ASSERT_EQUAL(FROND_OK, doc_read_stream(text, sizeof(text) - 1, &doc, &complaint));
+	static const enum doc_kind kinds[] = {DOC_MAP, DOC_SCALAR, DOC_LIST, DOC_SCALAR};
+	static const uint32_t lines[] = {1, 2, 3, 6};
+	uint32_t root = 0;
+	for (uint32_t i = 0; i < 4; i++, root = doc.values[root].next) {
+		TEST_ASSERT_NOT_EQUAL(DOC_NONE, root);
+		TEST_ASSERT_EQUAL(kinds[i], doc.values[root].kind);
+		TEST_ASSERT_EQUAL_UINT32(lines[i], doc.values[root].key_line);
+		TEST_ASSERT_EQUAL_UINT32(DOC_NONE, doc.values[root].parent);
+		TEST_ASSERT_EQUAL(i == 1, doc_is_null(&doc, root));
+	}
+	TEST_ASSERT_EQUAL_UINT32(DOC_NONE, root);
+	uint32_t list = doc.values[doc.values[0].next].next;
+	TEST_ASSERT_EQUAL_STRING("[1]", doc_path(&doc, doc.values[list].last).text);
+	doc_free(&doc);
+	TEST_ASSERT_EQUAL(FROND_BAD, doc_read_stream("a: 1\n---\nb: [\n", 14, &doc, &complaint));
+	TEST_ASSERT_EQUAL_UINT32(3, complaint.line);
+	TEST_ASSERT_NULL(doc.values);
+}
+
 static void test_keys_that_are_lists_or_maps_are_refused(void)
 {
 	refused("{[1]: 2}", 1, "document: has a key that is not a plain word");
@@ -368,6 +391,7 @@ int main(void)
 	RUN_TEST(test_anchors_and_aliases_are_refused);
 	RUN_TEST(test_tags_are_refused);
 	RUN_TEST(test_a_second_document_is_refused);
+	RUN_TEST(test_a_stream_has_its_documents_one_after_the_other);
 	RUN_TEST(test_keys_that_are_lists_or_maps_are_refused);
 	RUN_TEST(test_bytes_that_are_not_utf8_are_refused_with_their_line);
 	RUN_TEST(test_nul_is_refused_in_values_and_keys);

@@ -59,11 +59,12 @@ static void naive_dump(void)
 	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
 		const struct node *node = &core->nodes[slot];
 		uint32_t position = core->fabric.position[slot], leaf = core->fabric.leaf_of[position];
-		say("node %u gpus %u topology %u unhealthy %x flags %u uplink %u held %x count %u position %u leaf %u "
-		    "spine %u\n",
+		say("node %u gpus %u topology %u unhealthy %x unavailable %x flags %u uplink %u held %x count %u "
+		    "position %u leaf %u spine %u\n",
 		    (unsigned)slot, (unsigned)node->gpus, (unsigned)node->topology, (unsigned)node->unhealthy,
-		    (unsigned)node->flags, (unsigned)node->uplink_gbps, (unsigned)node->held, (unsigned)node->by_count,
-		    (unsigned)position, (unsigned)leaf, (unsigned)core->fabric.leaf_spine[leaf]);
+		    (unsigned)node->unavailable_gpus, (unsigned)node->flags + 8u * node->unavailable,
+		    (unsigned)node->uplink_gbps, (unsigned)node->held, (unsigned)node->by_count, (unsigned)position,
+		    (unsigned)leaf, (unsigned)core->fabric.leaf_spine[leaf]);
 	}
 	struct frond_key last = {0, 0};
 	for (uint32_t told = 0; told < core->ledger.used; told++) {
@@ -108,9 +109,13 @@ static void roll_state(void)
 	uint32_t nodes = rig->core.node_cap, kind = below(4);
 	for (uint32_t slot = 0; slot < nodes; slot++) {
 		struct node node = rig->core.nodes[slot];
-		node.uplink_gbps = percent(30) ? below(UINT32_MAX) : 0;
+		node.uplink_gbps = (percent(30) ? below(FROND_UPLINK_MAX) : 0) & 0xfffff;
 		core_node_put(&rig->core, slot, &node);
 		node_flags(slot, below(4), percent(30) ? below(256) : 0);
+		node = rig->core.nodes[slot];
+		node.unavailable = node.flags != 0 && percent(50);
+		node.unavailable_gpus = (uint16_t)(node.unhealthy & below(256));
+		core_node_put(&rig->core, slot, &node);
 	}
 	for (uint32_t i = below(40); i > 0; i--) {
 		struct core_pod pod = {.pod = roll_key(kind),

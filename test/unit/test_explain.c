@@ -119,7 +119,7 @@ static void test_every_cause_is_named_once_or_counted(void)
 	cluster("spine:1 leaf:1 node:10 gpu:8");
 	struct bound room[14];
 	for (uint32_t i = 0; i < 14; i++)
-		room[i] = (struct bound){8, 8};
+		room[i] = (struct bound){8, 8, 0};
 	room[9].today = 0;
 	cordon(c, "node-1");
 	node_flags(c, "node-2", FROND_NODE_DOWN);

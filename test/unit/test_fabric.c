@@ -59,6 +59,7 @@ static void recount(void)
 		struct leaf_sum sum = {.free = 0};
 		struct spine_sum *spine = &spines[fabric->leaf_spine[leaf]];
 		uint32_t first = fabric->leaf_start[leaf], end = fabric->leaf_start[leaf + 1], slowest = UINT32_MAX;
+		uint32_t lacking = 0;
 		bool alike = first < end;
 		for (uint32_t at = first; at < end; at++)
 			alike &= same_kind(&nodes[fabric->order[at]], &nodes[fabric->order[first]]);
@@ -73,14 +74,18 @@ static void recount(void)
 			sum.free += free;
 			sum.used += used;
 			sum.total += node->gpus;
-			spine->touched += node->flags != 0 || node->unhealthy != 0 || used > 0;
+			spine->touched =
+				(spine->touched + (node->flags != 0 || node->unhealthy != 0 || used > 0)) & 0x3ffffu;
+			spine->lacking += node->unavailable || node->unavailable_gpus != 0;
+			lacking += node->unavailable || node->unavailable_gpus != 0;
 			if (node->uplink_gbps != 0 && node->uplink_gbps < slowest)
 				slowest = node->uplink_gbps;
 		}
 		TEST_ASSERT_EQUAL_MEMORY(&sum, &fabric->leaf[leaf], sizeof sum);
-		TEST_ASSERT_EQUAL_UINT32(alike ? node_kind(&nodes[fabric->order[first]]) : FROND_NONE,
+		TEST_ASSERT_EQUAL_UINT32(alike ? node_kind(&nodes[fabric->order[first]]) : KIND_NONE,
 					 fabric->leaf_kind[leaf]);
 		TEST_ASSERT_EQUAL_UINT32(slowest, fabric->leaf_slowest[leaf]);
+		TEST_ASSERT_EQUAL_UINT32(lacking, fabric->leaf_lacking[leaf]);
 	}
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
 		spines[spine].shape = fabric->spine[spine].shape; /* has tests of its own */
@@ -120,7 +125,7 @@ static void test_nodes_change(void)
 	node_refresh(c, 3);
 	recount();
 	TEST_ASSERT_EQUAL_UINT32(3, fabric->leaf[1].odd);
-	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, fabric->leaf_kind[1]);
+	TEST_ASSERT_EQUAL_UINT32(KIND_NONE, fabric->leaf_kind[1]);
 	c->nodes[3].gpus = 8;
 	node_refresh(c, 3);
 	recount();
@@ -139,7 +144,7 @@ static void test_nodes_come_and_go(void)
 	node_remove(c, 5);
 	recount(); /* an empty leaf keeps its place */
 	TEST_ASSERT_EQUAL_UINT32(6, fabric->leaf_count);
-	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, fabric->leaf_kind[1]);
+	TEST_ASSERT_EQUAL_UINT32(KIND_NONE, fabric->leaf_kind[1]);
 	node_put(c, 18, "guest", 4, "leaf-2", "spine-1"); /* not of the file, but its label names a leaf of it */
 	recount();
 	TEST_ASSERT_EQUAL_UINT32(4, fabric->leaf[1].total);

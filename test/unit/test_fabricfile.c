@@ -514,9 +514,8 @@ static void test_a_line_in_another_order_or_with_gaps_is_refused(void)
 		     "spine: must come here, got \"leaf:4\"; write for example \"spine:2 leaf:4 node:4 gpu:8\"");
 	line_refused("spine:2 leaf node:4 gpu:8",
 		     "leaf: must come here, got \"leaf\"; write for example \"spine:2 leaf:4 node:4 gpu:8\"");
-	line_refused(
-		"spine:2 leaf:4 node:4 gpu:8 gpu:8",
-		"line: \"gpu:8\" comes after gpu, the last level; write for example \"spine:2 leaf:4 node:4 gpu:8\"");
+	line_refused("spine:2 leaf:4 node:4 gpu:8 gpu:8",
+		     "line: \"gpu:8\" comes after gpu, the last level; only model:NAME and nvlink:NODES may follow");
 	line_refused("spine: 2 leaf:4 node:4 gpu:8", "spine: must be a whole number between 1 and 131072, got \"\"");
 }
 
@@ -553,6 +552,97 @@ static void test_a_very_long_line_is_refused(void)
 	text[1024] = ' ';
 	text[1025] = '\0';
 	line_refused(text, "line: has 1025 bytes; at most 1024 are read");
+}
+
+static void test_a_line_may_name_its_model(void)
+{
+	line_accepted("spine:1 leaf:1 node:2 gpu:4 model:GB200");
+	TEST_ASSERT_EQUAL_UINT32(4, fabric.nodes[1].gpus);
+	TEST_ASSERT_EQUAL_STRING("GB200", fabric.models[fabric.nodes[1].model].name);
+	TEST_ASSERT_EQUAL_UINT32(0, fabric.nodes[1].label_count);
+	all_pairs("GB200", 4, 900);
+	line_accepted("spine:1 leaf:1 node:1 gpu:16 model:DGX-2");
+	TEST_ASSERT_EQUAL_UINT32(16, fabric.nodes[0].gpus);
+	line_accepted("spine:1 leaf:1 node:1 gpu:3 model:GB200"); /* the first ones */
+	TEST_ASSERT_EQUAL_UINT32(3, fabric.nodes[0].gpus);
+	line_refused("spine:1 leaf:1 node:2 gpu:5 model:GB200",
+		     "gpu: must be a whole number between 1 and 4 (nodes are GB200), got \"5\"");
+	line_refused("spine:1 leaf:1 node:2 gpu:4 model:GB300",
+		     "model: \"GB300\" is not a known model; known are DGX-1V, DGX-2, A100-SXM, H100-SXM, B200-SXM, "
+		     "GB200, MI300X, PCIE-4, PCIE-8");
+	line_refused("spine:1 leaf:1 node:2 gpu:4 model:",
+		     "model: \"\" is not a known model; known are DGX-1V, DGX-2, A100-SXM, H100-SXM, B200-SXM, "
+		     "GB200, MI300X, PCIE-4, PCIE-8");
+	line_refused("spine:1 leaf:1 node:2 gpu:4 model:GB200 model:GB200", "model: is written twice");
+	line_refused("spine:1 leaf:1 node:2 model:GB200 gpu:4",
+		     "gpu: must come here, got \"model:GB200\"; write for example \"spine:2 leaf:4 node:4 gpu:8\"");
+}
+
+static void clique_is(uint32_t node, const char *value)
+{
+	TEST_ASSERT_EQUAL_UINT32(1, fabric.nodes[node].label_count);
+	TEST_ASSERT_EQUAL_STRING("nvidia.com/gpu.clique", fabric.nodes[node].labels[0].key);
+	TEST_ASSERT_EQUAL_STRING(value, fabric.nodes[node].labels[0].value);
+}
+
+static void test_a_line_may_give_consecutive_nodes_of_a_leaf_an_nvlink_domain(void)
+{
+	line_accepted("spine:1 leaf:2 node:5 gpu:4 nvlink:2 model:GB200"); /* in either order */
+	static const char *const want[] = {"nvlink-1", "nvlink-1", "nvlink-2", "nvlink-2", "nvlink-3",
+					   "nvlink-4", "nvlink-4", "nvlink-5", "nvlink-5", "nvlink-6"};
+	for (uint32_t i = 0; i < 10; i++)
+		clique_is(i, want[i]);
+	line_accepted("spine:2 leaf:1 node:3 gpu:8 nvlink:3");
+	clique_is(2, "nvlink-1");
+	clique_is(3, "nvlink-2");
+	line_refused("spine:2 leaf:1 node:3 gpu:8 nvlink:4",
+		     "nvlink: must be a whole number between 1 and 3 (the nodes of a leaf), got \"4\"");
+	line_refused("spine:2 leaf:1 node:3 gpu:8 nvlink:0",
+		     "nvlink: must be a whole number between 1 and 3 (the nodes of a leaf), got \"0\"");
+	line_refused("spine:2 leaf:1 node:3 gpu:8 nvlink:1 nvlink:1", "nvlink: is written twice");
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------------------------- */
+
+#define RANGED(nodes) "spines:\n- name: s\n  leaves:\n  - {name: l, nodes: [" nodes "]}\n" /* lines 1 to 4 */
+
+static void test_a_range_stands_for_its_nodes_in_leaves_and_exceptions(void)
+{
+	accepted(RANGED("\"n[08-11]\", x, \"m[3,1-2].rack\"") "nodes:\n- {name: \"n[09-10]\", gpus: 4, usedGpus: [1], "
+							      "labels: {a: b}}\n");
+	static const char *const want[] = {"n08", "n09", "n10", "n11", "x", "m3.rack", "m1.rack", "m2.rack"};
+	TEST_ASSERT_EQUAL_UINT32(8, fabric.node_count);
+	for (uint32_t i = 0; i < 8; i++) {
+		bool changed = i == 1 || i == 2;
+		TEST_ASSERT_EQUAL_STRING(want[i], fabric.nodes[i].name);
+		TEST_ASSERT_EQUAL_UINT32(changed ? 4 : 0, fabric.nodes[i].gpus);
+		TEST_ASSERT_EQUAL_UINT32(changed ? 2 : 0, fabric.nodes[i].used_mask);
+		TEST_ASSERT_EQUAL_UINT32(changed, fabric.nodes[i].label_count);
+	}
+}
+
+static void test_a_bad_range_is_refused_where_it_stands(void)
+{
+	refused(RANGED("\"n[3-1]\""), 4,
+		"spines[0].leaves[0].nodes[0]: \"n[3-1]\" has a range that runs backwards; the lower number comes "
+		"first");
+	refused(RANGED("a") "nodes:\n- {name: \"n[]\"}\n", 6,
+		"nodes[0].name: \"n[]\" has an empty range; write for example node[001-032] or node[1-4,7]");
+	refused(RANGED("a") "nodes:\n- {name: \"n[1-2]\"}\n", 6, "nodes[0].name: no leaf lists a node \"n1\"");
+	refused(RANGED("\"n[1-4]\", n3"), 4,
+		"spines[0].leaves[0].nodes[1]: node \"n3\" is already listed on line 4; each is listed once");
+	refused(RANGED("\"n[1-4,2]\""), 4,
+		"spines[0].leaves[0].nodes[0]: node \"n2\" is already listed on line 4; each is listed once");
+	refused(RANGED("\"n[1-4]\"") "nodes:\n- {name: \"n[1-3,2]\"}\n", 6,
+		"nodes[0].name: node \"n2\" already has an entry on line 6; one is allowed");
+	refused(RANGED("\"N[1-4]\""), 4,
+		"spines[0].leaves[0].nodes[0]: \"N1\" is not a node's name; allowed are 1 to 253 of a-z, 0-9, \"-\" "
+		"and "
+		"\".\", with a letter or digit at both ends of each part");
+	refused(RANGED("\"a[1-131072]\", b"), 4,
+		"spines[0].leaves[0].nodes: brings the nodes to 131073; at most 131072 are allowed");
+	accepted(RANGED("\"a[1-131071]\", b"));
+	TEST_ASSERT_EQUAL_STRING("a131071", fabric.nodes[131070].name);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
@@ -614,6 +704,10 @@ int main(void)
 	RUN_TEST(test_a_lines_numbers_keep_to_their_bounds);
 	RUN_TEST(test_a_line_makes_as_many_nodes_as_the_limit_and_no_more);
 	RUN_TEST(test_a_very_long_line_is_refused);
+	RUN_TEST(test_a_line_may_name_its_model);
+	RUN_TEST(test_a_line_may_give_consecutive_nodes_of_a_leaf_an_nvlink_domain);
+	RUN_TEST(test_a_range_stands_for_its_nodes_in_leaves_and_exceptions);
+	RUN_TEST(test_a_bad_range_is_refused_where_it_stands);
 	RUN_TEST(test_json_has_every_node_in_full);
 	RUN_TEST(test_json_of_a_fabric_without_nodes_is_an_empty_list);
 	return UNITY_END();

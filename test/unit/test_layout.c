@@ -69,6 +69,7 @@ static void test_the_numbers_of_codes_and_enums_stay(void)
 	TEST_ASSERT_EQUAL_INT(1, FROND_HELD_RESERVED);
 	TEST_ASSERT_EQUAL_INT(2, FROND_HELD_BOUND);
 	TEST_ASSERT_EQUAL_INT(4, FROND_NODE_REPLICAS);
+	TEST_ASSERT_EQUAL_INT(8, FROND_NODE_UNAVAILABLE);
 	TEST_ASSERT_EQUAL_INT(1, FROND_HOLD);
 	TEST_ASSERT_EQUAL_INT(2, FROND_GO);
 	TEST_ASSERT_EQUAL_INT(1, FROND_GANG_GATHERING);
@@ -99,7 +100,7 @@ static void test_the_small_records_lie_as_they_did(void)
 	AT(4, frond_room, pod_template);
 	AT(6, frond_room, today);
 	AT(8, frond_room, ever);
-	AT(10, frond_room, reserved);
+	AT(10, frond_room, unavailable);
 	SIZE(16, frond_place);
 	AT(0, frond_place, slot);
 	AT(4, frond_place, gpu_mask);
@@ -108,16 +109,18 @@ static void test_the_small_records_lie_as_they_did(void)
 
 static void test_args_lie_as_they_did(void)
 {
-	SIZE(80, frond_args);
+	SIZE(88, frond_args);
 	AT(0, frond_args, permit_wait_s);
 	AT(4, frond_args, resource_count);
 	AT(8, frond_args, fabric_file);
 	AT(16, frond_args, resources);
+	AT(80, frond_args, unavailable_after_ms);
+	AT(84, frond_args, reserved);
 }
 
 static void test_nodes_topologies_and_pods_lie_as_they_did(void)
 {
-	SIZE(40, frond_node);
+	SIZE(48, frond_node);
 	AT(0, frond_node, slot);
 	AT(4, frond_node, gpus);
 	AT(8, frond_node, unhealthy_mask);
@@ -126,6 +129,8 @@ static void test_nodes_topologies_and_pods_lie_as_they_did(void)
 	AT(20, frond_node, topology);
 	AT(24, frond_node, name);
 	AT(32, frond_node, model);
+	AT(40, frond_node, unavailable_mask);
+	AT(44, frond_node, reserved);
 	SIZE(532, frond_topology);
 	AT(0, frond_topology, gpus);
 	AT(4, frond_topology, numa);

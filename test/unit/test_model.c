@@ -199,6 +199,7 @@ static void do_node_put(void)
 		next.gpus = sizes[below(7)];
 	next.unhealthy = percent(20) ? below(1u << next.gpus) : 0;
 	next.flags = percent(15) ? 1 + below(3) : 0;
+	uint32_t lasting = next.flags != 0 && percent(50) ? FROND_NODE_UNAVAILABLE : 0u;
 	const char *leaf = leaf_names[percent(85) ? slot / 3 : below(10)],
 		   *spine = spine_names[percent(90) ? slot / 6 : below(6)];
 	next.labels = (leaf != NULL && *leaf != 0) + (spine != NULL && *spine != 0);
@@ -215,7 +216,8 @@ static void do_node_put(void)
 	struct frond_node record = {.slot = slot,
 				    .gpus = next.gpus,
 				    .unhealthy_mask = next.unhealthy,
-				    .flags = next.flags,
+				    .unavailable_mask = percent(50) ? next.unhealthy : next.unhealthy & below(1u << 16),
+				    .flags = next.flags | lasting,
 				    .uplink_gbps = percent(20) ? 100 * below(4) : 0,
 				    .topology = report(next.gpus),
 				    .name = {0, (uint32_t)name}};

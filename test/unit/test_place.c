@@ -62,7 +62,7 @@ static void test_a_cap_on_gpus_per_leaf_counts_as_capacity(void)
 	cluster("spine:1 leaf:4 node:4 gpu:8", "{\"topologyConstraints\":{\"maxGPUsPerLeaf\":12}}");
 	expect_leaves(2, 4, "", FROND_RULE_SINGLE_NODE, "leaf-1:2");
 	expect_leaves(3, 4, "", FROND_RULE_SAME_LEAF, "leaf-1:3");
-	expect_leaves(4, 4, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:3 leaf-2:1");
+	expect_leaves(4, 4, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:2 leaf-2:2"); /* no node is broken */
 	expect_leaves(2, 8, "", FROND_RULE_ADJACENT_LEAVES, "leaf-1:1 leaf-2:1");
 	expect_leaves(12, 4, "topology-mode=Ignore", FROND_RULE_NONE, "leaf-1:3 leaf-2:3 leaf-3:3 leaf-4:3");
 	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, outcome_of(13, 4, ""));
@@ -284,7 +284,8 @@ static void test_members_of_several_sizes_are_distributed_too(void)
 	occupy(c, "node-6", 0xff);
 	expect(&w, FROND_RULE_ADJACENT_LEAVES, "node-5 node-7 node-8 node-9 node-10 node-11"); /* leaf-2 and leaf-3 */
 	w.wishes = "placement-strategy=balanced";
-	expect(&w, FROND_RULE_SAME_LEAF, "node-9 node-9 node-9 node-9 node-9 node-10"); /* 5,843 a member */
+	expect(&w, FROND_RULE_SAME_LEAF,
+	       "node-1 node-1 node-1 node-1 node-1 node-2"); /* leaf-3 is whole, leaf-1 a better fit than leaf-2 */
 }
 
 static void test_members_of_several_sizes_wait_relax_and_never_fit(void)
@@ -332,6 +333,33 @@ static void test_room_bounds_what_fits_ever_and_today(void)
 	expect(&two, FROND_RULE_ADJACENT_LEAVES, "node-2 node-3");
 	room[1].ever = 0;
 	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, plan(c, &two));
+}
+
+static void test_room_that_a_taint_has_closed_for_long_is_no_capacity_for_the_rule(void)
+{
+	cluster("spine:1 leaf:2 node:2 gpu:8", "");
+	struct bound room[8];
+	for (uint32_t i = 0; i < 8; i++)
+		room[i] = (struct bound){.today = 8, .ever = 8};
+	const struct wanted two = {.name = "a", .members = 2, .gpus = 8, .room = room};
+	room[0].today = room[3].today = 0;
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &two));
+	room[0].unavailable = room[3].unavailable = 8;
+	expect(&two, FROND_RULE_ADJACENT_LEAVES, "node-2 node-3");
+	room[0].today = 8; /* what is no capacity takes nobody */
+	expect(&two, FROND_RULE_ADJACENT_LEAVES, "node-2 node-3");
+	room[1].today = 0;
+	room[1].unavailable = 8;
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &two)); /* it would fit another day */
+	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_COMPLETE_LEAF, c->plan.rule);
+	const struct wanted four = {.name = "a", .members = 4, .gpus = 8, .room = room},
+			    five = {.name = "a", .members = 5, .gpus = 8, .room = room};
+	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS, plan(c, &four));
+	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, plan(c, &five));
+	for (uint32_t i = 0; i < 8; i++)
+		room[i] = (struct bound){.today = 2, .ever = 5, .unavailable = 3};
+	expect(&(struct wanted){.name = "a", .members = 3, .gpus = 1, .room = room}, FROND_RULE_COMPLETE_LEAF,
+	       "node-1 node-1 node-2");
 }
 
 static void test_room_counts_members_on_a_node(void)
@@ -539,6 +567,7 @@ int main(void)
 	RUN_TEST(test_members_of_several_sizes_wait_relax_and_never_fit);
 	RUN_TEST(test_members_of_several_sizes_do_not_cross_a_slow_link);
 	RUN_TEST(test_room_bounds_what_fits_ever_and_today);
+	RUN_TEST(test_room_that_a_taint_has_closed_for_long_is_no_capacity_for_the_rule);
 	RUN_TEST(test_room_counts_members_on_a_node);
 	RUN_TEST(test_only_slot_plans_on_that_node_or_not_at_all);
 	RUN_TEST(test_sixteen_gpus_are_the_most_of_a_member);

@@ -62,7 +62,9 @@ static void node_enter(int n)
 	struct frond_node put = {.slot = (uint32_t)n,
 				 .gpus = (uint32_t)node->gpus,
 				 .unhealthy_mask = state.sick[n],
-				 .flags = state.closed[n] ? FROND_NODE_CORDONED : 0,
+				 .unavailable_mask = node->unhealthy_mask, /* what the file says lasts */
+				 .flags = (state.closed[n] ? FROND_NODE_CORDONED : 0u) |
+					  (node->cordoned ? FROND_NODE_UNAVAILABLE : 0u),
 				 .uplink_gbps = (uint32_t)node->uplink_gbps,
 				 .topology = FROND_NONE,
 				 .name = {0, name}};
@@ -194,8 +196,13 @@ static char *claim_write(const struct job *job)
 static void narrow_ever(void)
 {
 	bounded = chance_percent(&luck, 50);
-	for (int n = 0; n < NODES_MAX; n++)
+	for (int n = 0; n < NODES_MAX; n++) {
 		bounds.ever[n] = bounded && chance_percent(&luck, 30) ? chance_below(&luck, 4) : MEMBERS_MAX;
+		bounds.unavailable[n] = 0;
+		if (bounded && chance_percent(&luck, 20))
+			bounds.unavailable[n] =
+				chance_percent(&luck, 70) ? bounds.ever[n] : chance_below(&luck, bounds.ever[n] + 1);
+	}
 }
 
 static void narrow_today(const struct gang *gang)
@@ -222,6 +229,7 @@ static void question_of(const struct gang *gang, struct question *out)
 		bool matches = job->claim.zone == 0 || job->claim.zone == instance.fabric.nodes[n].zone;
 		out->room[n].ever = (uint16_t)(matches ? bounds.ever[n] : 0);
 		out->room[n].today = (uint16_t)(matches ? bounds.today[n] : 0);
+		out->room[n].unavailable = (uint16_t)(matches ? bounds.unavailable[n] : 0);
 	}
 	out->want = (struct wanted){.name = job->name,
 				    .members = (uint32_t)job->members,

@@ -195,15 +195,22 @@ static void test_consolidated_takes_what_breaks_up_least(void)
 }
 
 /* Leaf scores by hand, in ten-thousandths: 0.4 free/total + 0.3 ours/free + 0.2 used/total + 0.1. */
-static void test_balanced_takes_the_higher_score_first(void)
+static void test_balanced_breaks_nothing_up_then_takes_the_higher_score(void)
 {
 	cluster("spine:1 leaf:2 node:2 gpu:8");
-	occupy(c, "node-4", 0xff);    /* leaf-2 is half used */
-	expect(1, 8, "", "leaf-2:1"); /* 2,000 + 3,000 + 1,000 + 1,000 against 4,000 + 1,500 + 0 + 1,000 */
-	expect(1, 4, "", "leaf-1:1"); /* 5,750 against 2,000 + 1,500 + 1,000 + 1,000 */
+	occupy(c, "node-4", 0xff); /* leaf-2 is half used */
+	expect(1, 8, "", "leaf-2:1");
+	expect(1, 4, "", "leaf-2:1"); /* 2,000 + 1,500 + 1,000 + 1,000 against 5,750, but leaf-1 is whole */
+	expect(1, 4, "placement-strategy=distributed", "leaf-1:1");
 	expect(1, 4, CONSOLIDATED, "leaf-2:1");
 	expect(2, 4, CONSOLIDATED, "leaf-2:2");
-	expect(2, 4, "", "leaf-2:2"); /* 2 × 7,000 against 2 × 6,500 */
+	expect(2, 4, "", "leaf-2:2");
+	occupy(c, "node-1", 0xf0);    /* neither is whole now; leaf-1 has 12 of 16 GPUs free, leaf-2 eight */
+	expect(1, 2, "", "leaf-1:1"); /* node-1 is broken already, node-3 is whole */
+	expect(1, 8, "", "leaf-2:1"); /* 2,000 + 3,000 + 1,000 + 1,000 against 3,000 + 2,000 + 500 + 1,000 */
+	occupy(c, "node-3", 0xf8);
+	expect(1, 2, "", "leaf-2:1"); /* 750 + 2,000 + 1,625 + 1,000 against 3,000 + 500 + 500 + 1,000 */
+	expect(1, 1, "", "leaf-1:1"); /* 3,000 + 250 + 500 + 1,000 against 750 + 1,000 + 1,625 + 1,000 */
 }
 
 static void test_links_count_more_than_the_score(void)
@@ -219,7 +226,7 @@ static void test_links_count_more_than_the_score(void)
 	occupy(c, "b", 0x3f);
 	expect(1, 2, "", "fast:1");           /* 450 GB/s; its score is lower */
 	expect(1, 2, CONSOLIDATED, "fast:1"); /* before fragmentation too */
-	expect(1, 1, "", "slow:1");           /* one GPU has no links: the score decides, then the position */
+	expect(1, 1, "", "fast:1");           /* one GPU has no links; the others are whole */
 	occupy(c, "b", 0x40);
 	expect(1, 2, "", "slow:1"); /* 300 GB/s */
 	occupy(c, "a", 0x7f);
@@ -477,7 +484,7 @@ static void test_latency_sensitive_takes_the_leaf_with_most_free(void)
 	expect(2, 8, CONSOLIDATED " latency-sensitive=true", "leaf-2:2");
 	expect(1, 8, CONSOLIDATED " latency-sensitive=true", "leaf-2:1");
 	expect(2, 8, CONSOLIDATED " latency-sensitive=false", "leaf-1:2");
-	expect(3, 8, "latency-sensitive=true", "leaf-1:3"); /* the score comes first: 7,500 against 7,250 */
+	expect(3, 8, "latency-sensitive=true", "leaf-2:3"); /* before the score: 7,250 against 7,500 */
 	expect(3, 8, CONSOLIDATED " latency-sensitive=true", "leaf-2:3");
 }
 
@@ -529,7 +536,7 @@ int main(void)
 	RUN_TEST(test_distributed_counts_one_node_per_member_but_does_not_demand_it);
 	RUN_TEST(test_distributed_over_spines_uses_no_more_leaves_than_it_has_members);
 	RUN_TEST(test_consolidated_takes_what_breaks_up_least);
-	RUN_TEST(test_balanced_takes_the_higher_score_first);
+	RUN_TEST(test_balanced_breaks_nothing_up_then_takes_the_higher_score);
 	RUN_TEST(test_links_count_more_than_the_score);
 	RUN_TEST(test_inside_a_leaf_links_come_before_what_is_left_over);
 	RUN_TEST(test_gangs_break_up_few_leaves_then_few_nodes_then_open_few_then_leave_little);

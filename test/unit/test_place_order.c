@@ -84,7 +84,9 @@ static void test_what_breaks_up_least_comes_first(void)
 	       "node-4 node-5 node-3 node-1 node-2"); /* node-5 leaves four in its leaf, node-3 eight */
 	expect(8, CONSOLIDATED, "node-5 node-3 node-1 node-2");
 	expect(5, CONSOLIDATED, "node-5 node-3 node-1 node-2");
-	expect(4, "", "node-1 node-2 node-5 node-4 node-3"); /* leaf-1 5,750, leaf-3 5,500, leaf-2 5,499 */
+	expect(4, "",
+	       "node-4 node-5 node-3 node-1 node-2"); /* node-4 alone breaks nothing; leaf-3 5,500, leaf-2 5,499 */
+	expect(4, "placement-strategy=distributed", "node-1 node-2 node-4 node-3 node-5");
 }
 
 static void test_a_whole_leaf_counts_more_than_a_whole_node(void)
@@ -161,7 +163,7 @@ static void test_slow_nodes_capped_leaves_room_and_only_slot_count(void)
 	TEST_ASSERT_EQUAL_UINT32(FROND_NEVER, c->plan.outcome);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, node_try(c, 0, "node-1", 8, 0, 0, 100, NULL, NULL));
 	expect(4, "network-bandwidth=200Gb", "node-2 node-3 node-4");
-	struct bound room[8] = {{1, 1}, {0, 1}, {1, 1}, {0, 0}};
+	struct bound room[8] = {{1, 1, 0}, {0, 1, 0}, {1, 1, 0}, {0, 0, 0}};
 	TEST_ASSERT_EQUAL_STRING("node-1 node-3",
 				 ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .room = room}));
 	TEST_ASSERT_EQUAL_STRING("node-3", ordered(&(struct wanted){.name = "p", .members = 1, .gpus = 4, .only = 3}));
@@ -227,7 +229,7 @@ static void test_each_place_is_what_plan_takes_when_those_before_it_are_out_of_t
 		}
 		struct bound room[CLUSTER_NODES];
 		for (uint32_t slot = 0; slot < CLUSTER_NODES; slot++)
-			room[slot] = (struct bound){1, 1};
+			room[slot] = (struct bound){1, 1, 0};
 		char wishes[64];
 		snprintf(wishes, sizeof wishes, "topology-mode=Ignore placement-strategy=%s", strategies[round % 3]);
 		struct wanted w = {.name = "p", .members = 1, .gpus = 1 + below(4), .wishes = wishes, .room = room};
@@ -280,14 +282,17 @@ static void test_behind_1024_nodes_the_rest_has_one_place(void)
 				  c->text, CLUSTER_TEXT, &c->len);
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, code);
 	check(c);
-	uint32_t next = 0; /* the emptier the leaf, the higher its score: the last one comes first */
-	for (uint32_t leaf = LEAVES; leaf-- > 0;)
+	uint32_t next =
+		0; /* the emptier the leaf, the higher its score, and the last one, which is whole, comes last */
+	for (uint32_t turn = LEAVES; turn-- > 0;) {
+		uint32_t leaf = (turn + LEAVES - 1) % LEAVES;
 		for (uint32_t i = 0; i < EACH; i++) {
 			uint32_t slot = leaf * EACH + i;
 			uint32_t expected = i < LEAVES - 1 - leaf ? UINT16_MAX : next < ORDERED ? next : ORDERED;
 			TEST_ASSERT_EQUAL_UINT16(expected, at[slot]);
 			next += expected != UINT16_MAX;
 		}
+	}
 	TEST_ASSERT_EQUAL_UINT32(NODES - 55, next);
 }
 

@@ -2,10 +2,10 @@
 /* place_single.c: among many leaves the one that 3.4 names, every candidate counted, and the nearest one when none will do. */
 #include "rig.h"
 
-enum { NODES_MOST = 12, TERMS_USED = 4, KEYS = 6 };
+enum { NODES_MOST = 12, MEMBERS_MOST = NODES_MOST * 16, TERMS_USED = 4, KEYS = 8 };
 
-static struct frond_member members[NODES_MOST + 1];
-static struct frond_place places[NODES_MOST + 1];
+static struct frond_member members[MEMBERS_MOST + 1];
+static struct frond_place places[MEMBERS_MOST + 1];
 static struct answer answer;
 static uint32_t placed, waiting, bounded;
 
@@ -18,16 +18,39 @@ static void rig_extend(struct arena *arena, const struct frond_limits *limits)
 /* ---- the slow way --------------------------------------------------------------------------------------------------- */
 
 struct leaf_facts {
-	uint32_t free, used, total, room;
-	uint32_t topology; /* of all its nodes: 0, or 1 with slower links */
-	uint32_t tightest; /* free GPUs of the open node that one member would take; UINT32_MAX: none */
-	bool breaks;       /* that node is wholly free, and a GPU of it stays free */
+	uint32_t free, used, total, room, capacity; /* GPUs; members */
+	uint32_t topology;                          /* of all its nodes: 0, or 1 with slower links */
+	uint32_t broken; /* nodes that were wholly free and are partly used afterwards, where all find room */
 };
+
+/* Nodes of the leaf that the members break, who choose one after the other: fewest GPUs left over, then the first. */
+static uint32_t broken_by(const struct ask *ask, uint32_t first, uint32_t end)
+{
+	const struct fabric *fabric = &rig->core.fabric;
+	uint32_t broken = 0;
+	static uint32_t left[256 * NODES_MOST], before[256 * NODES_MOST]; /* the last leaf may have many */
+	TEST_ASSERT_LESS_OR_EQUAL_UINT32(256 * NODES_MOST, end - first);
+	for (uint32_t at = first; at < end; at++) {
+		const struct node *node = &rig->core.nodes[fabric->order[at]];
+		left[at - first] = before[at - first] = node_open(node) ? node_free_count(node) : 0;
+	}
+	for (uint32_t i = 0; i < ask->count; i++) {
+		uint32_t tightest = UINT32_MAX;
+		for (uint32_t at = 0; at < end - first; at++)
+			if (left[at] >= ask->members[0].gpus && (tightest == UINT32_MAX || left[at] < left[tightest]))
+				tightest = at;
+		left[tightest] -= ask->members[0].gpus;
+	}
+	for (uint32_t at = 0; at < end - first; at++)
+		broken += node_whole(&rig->core.nodes[fabric->order[first + at]]) && left[at] > 0 &&
+			  left[at] < before[at];
+	return broken;
+}
 
 static struct leaf_facts facts_of(const struct ask *ask, uint32_t leaf)
 {
 	const struct fabric *fabric = &rig->core.fabric;
-	struct leaf_facts facts = {.tightest = UINT32_MAX};
+	struct leaf_facts facts = {0};
 	for (uint32_t at = fabric->leaf_start[leaf]; at < fabric->leaf_start[leaf + 1]; at++) {
 		const struct node *node = &rig->core.nodes[fabric->order[at]];
 		uint32_t free = node_free_count(node), gpus = ask->members[0].gpus;
@@ -35,37 +58,42 @@ static struct leaf_facts facts_of(const struct ask *ask, uint32_t leaf)
 		facts.free += free;
 		facts.used += node_used_count(node);
 		facts.total += node->gpus;
-		if (!node_open(node) || free < gpus)
-			continue;
-		facts.room += free / gpus;
-		if (free < facts.tightest) {
-			facts.tightest = free;
-			facts.breaks = node_whole(node) && gpus < free;
-		}
+		facts.capacity += node->gpus / gpus;
+		facts.room += node_open(node) ? free / gpus : 0;
 	}
+	if (facts.room >= ask->count)
+		facts.broken = broken_by(ask, fabric->leaf_start[leaf], fabric->leaf_start[leaf + 1]);
 	return facts;
 }
 
-/* Steps 4 to 6 of spec 3.4 for a gang of whole nodes or of one member: the lower, the better. */
+/* Steps 4 to 6 of spec 3.4: the lower, the better. */
 static void rank_of(const struct ask *ask, const struct leaf_facts *facts, uint64_t rank[KEYS])
 {
 	uint64_t gpus = (uint64_t)ask->count * ask->members[0].gpus;
 	uint64_t available = 10000ull * facts->free / facts->total, used = 10000ull * facts->used / facts->total;
 	uint64_t terms[TERMS_USED] = {available, 10000ull * gpus / facts->free,
 				      ask->strategy == STRATEGY_DISTRIBUTED ? available : used, 10000};
-	uint64_t sum = 0, weights = 0;
+	uint64_t sum = 0, weights = 0, opened = facts->used == 0, left = facts->free - gpus;
 	for (uint32_t i = 0; i < SCORE_TERMS; i++) {
 		sum += i < TERMS_USED ? ask->weight[i] * terms[i] : 0;
 		weights += ask->weight[i];
 	}
-	bool score_last = ask->strategy == STRATEGY_CONSOLIDATED;
-	uint64_t *fragments = rank + (score_last ? 1 : 2);
+	uint64_t score = UINT64_MAX - sum / weights;
+	memset(rank, 0, KEYS * sizeof *rank);
 	rank[0] = ask->members[0].gpus > 1 ? facts->topology : 0;
-	rank[score_last ? 5 : 1] = UINT64_MAX - sum / weights;
-	fragments[0] = facts->used == 0 && gpus < facts->free;
-	fragments[1] = facts->breaks;
-	fragments[2] = facts->used == 0;
-	fragments[3] = facts->free - gpus;
+	if (ask->latency_sensitive) {
+		rank[1] = UINT64_MAX - facts->free;
+		rank[2] = score;
+		return;
+	}
+	if (ask->strategy != STRATEGY_DISTRIBUTED) {
+		rank[1] = opened && left > 0;
+		rank[2] = facts->broken;
+	}
+	bool score_last = ask->strategy == STRATEGY_CONSOLIDATED;
+	rank[score_last ? 3 : 4] = opened;
+	rank[score_last ? 4 : 5] = left;
+	rank[score_last ? 5 : 3] = score;
 }
 
 static bool before(const uint64_t a[KEYS], const uint64_t b[KEYS])
@@ -86,7 +114,7 @@ static uint32_t winner(const struct ask *ask, uint32_t *candidates, uint32_t *ne
 	*nearest = FROND_NONE;
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		struct leaf_facts facts = facts_of(ask, leaf);
-		bool could = facts.total >= ask->count * ask->members[0].gpus;
+		bool could = facts.capacity >= ask->count;
 		if (could && (*nearest == FROND_NONE || facts.room > *most)) {
 			*most = facts.room;
 			*nearest = leaf;
@@ -106,9 +134,12 @@ static uint32_t winner(const struct ask *ask, uint32_t *candidates, uint32_t *ne
 
 static struct ask random_ask(uint32_t nodes, uint32_t gpus)
 {
-	bool one = nodes == 1 || percent(25);
-	struct ask ask = ask_for(members, one ? 1 : 2 + below(nodes - 1), one ? 1 + below(gpus) : gpus, MODE_REQUIRED);
-	ask.strategy = (enum strategy)below(3);
+	bool one = nodes == 1 || percent(25), shared = !one && gpus > 1 && percent(30);
+	uint32_t size = one ? 1 + below(gpus) : shared ? 1 + below(gpus - 1) : gpus, each = gpus / size;
+	uint32_t count = one ? 1 : each + 1 + below((nodes - 1) * each); /* more than one node, not more than a leaf */
+	struct ask ask = ask_for(members, count, size, MODE_REQUIRED);
+	ask.strategy = shared ? STRATEGY_BALANCED : (enum strategy)below(3); /* the others spread, or count nodes */
+	ask.latency_sensitive = percent(20);
 	for (uint32_t i = 0; i < SCORE_TERMS && percent(80); i++)
 		ask.weight[i] = percent(25) ? 0 : below(1001);
 	ask.weight[SCORE_HISTORICAL_PERFORMANCE]++; /* never all of them 0 */

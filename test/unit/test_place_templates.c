@@ -118,7 +118,7 @@ static void one_case(void)
 	for (uint32_t n = 0; n < NODES; n++)
 		for (uint32_t t = 0; t < TEMPLATES; t++) {
 			struct bound *bound = &gang.bounds[n][t];
-			*bound = (struct bound){UINT16_MAX, UINT16_MAX};
+			*bound = (struct bound){UINT16_MAX, UINT16_MAX, 0};
 			bool asked = false;
 			for (uint32_t i = 0; i < gang.members; i++)
 				asked = asked || gang.templates[i] == t;

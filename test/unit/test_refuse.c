@@ -311,8 +311,10 @@ static void test_nodes(void)
 	record.unhealthy_mask = 0x100;
 	node(record, NULL, 0, "node node: unhealthy GPUs 100 but it has 8");
 	record = good_node();
+	record.flags = 16;
+	node(record, NULL, 0, "node node: flags must be a sum of 1, 2, 4 and 8, got 16");
 	record.flags = 8;
-	node(record, NULL, 0, "node node: flags must be a sum of 1, 2 and 4, got 8");
+	node(record, NULL, 0, "node node: an unavailable node (8) must be cordoned (1) or down (2), got flags 8");
 	record = good_node();
 	record.topology = 99;
 	node(record, NULL, 0, "node node: topology 99 is not known, or not of a node with 8 GPUs");
@@ -491,7 +493,10 @@ static void test_exceptions(void)
 		 1,
 		 FROND_BAD,
 		 "room[0].podTemplate: no member has template 65535"},
-		{{{.slot = 1, .reserved = 7}}, 1, FROND_BAD, "room[0].reserved: must be 0, got 7"},
+		{{{.slot = 1, .ever = 2, .unavailable = 3}},
+		 1,
+		 FROND_BAD,
+		 "room[0].unavailable: must be at most ever, 2, got 3"},
 	};
 	struct frond_request request;
 	struct frond_member member;

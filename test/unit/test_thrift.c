@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * order() with thrift: in a cluster without topology the GPUs that are expected to be of no use decide after the links. The
- * random part reads the rule naively, pod by pod, and shares no code with the engine; where links and waste are equal it
- * takes the order without thrift, which test_place_best.c and the oracle have checked by other means.
+ * order() with thrift, with a topology and without: every node is a candidate of its own, and the GPUs that are expected to
+ * be of no use are step 5b. The random part reads steps 2 to 7 naively, node by node and pod by pod, and shares no code with
+ * the engine.
  */
 #include "cluster.h"
 #include "dice.h"
@@ -13,7 +13,7 @@ static struct cluster *c;
 static uint32_t count; /* nodes */
 static struct frond_left left[NODES];
 static struct frond_kind kinds[FROND_KINDS_MAX + 1];
-static uint16_t plain[NODES], careful[NODES];
+static uint16_t careful[NODES];
 
 void setUp(void)
 {
@@ -27,23 +27,35 @@ void tearDown(void)
 	cluster_free(c);
 }
 
-/* A node outside of any leaf. */
-static void loose(uint32_t gpus, uint32_t cpu_milli, uint32_t memory_mib, uint32_t flags, uint32_t unhealthy_mask,
-		  const char *model)
+/* leaf FROND_NONE: outside of any; else the leaf of that number, three of them under a spine. */
+static void put(uint32_t gpus, uint32_t cpu_milli, uint32_t memory_mib, uint32_t flags, uint32_t unhealthy_mask,
+		const char *model, uint32_t leaf)
 {
-	char in[64];
-	uint32_t name = (uint32_t)snprintf(in, sizeof in, "n%u", (unsigned)count);
-	uint32_t end = name + (uint32_t)snprintf(in + name, sizeof in - name, "%s", model);
+	static const char keys[] = "fabric.topograph.run/tier-0fabric.topograph.run/tier-1";
+	enum { KEY = sizeof keys / 2 };
+	char in[192];
+	uint32_t name = (uint32_t)snprintf(in, sizeof in, "%sn%u", keys, (unsigned)count) - 2 * KEY;
+	uint32_t at = 2 * KEY + name, model_len = (uint32_t)snprintf(in + at, sizeof in - at, "%s", model);
+	uint32_t leaf_at = at + model_len,
+		 leaf_len = (uint32_t)snprintf(in + leaf_at, sizeof in - leaf_at, "l%u", (unsigned)leaf);
+	uint32_t spine_at = leaf_at + leaf_len,
+		 spine_len = (uint32_t)snprintf(in + spine_at, sizeof in - spine_at, "s%u", (unsigned)leaf / 3);
+	struct frond_pair labels[2] = {{{0, KEY}, {leaf_at, leaf_len}}, {{KEY, KEY}, {spine_at, spine_len}}};
 	struct frond_node node = {.slot = count,
 				  .gpus = gpus,
 				  .unhealthy_mask = unhealthy_mask,
 				  .flags = flags,
 				  .topology = FROND_NONE,
-				  .name = {0, name},
-				  .model = {name, end - name}};
-	TEST_ASSERT_EQUAL_INT32(FROND_OK,
-				abi->node_put(c->engine, &node, NULL, 0, in, end, c->text, CLUSTER_TEXT - 1, &c->len));
+				  .name = {2 * KEY, name},
+				  .model = {at, model_len}};
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->node_put(c->engine, &node, labels, leaf == FROND_NONE ? 0 : 2, in,
+							spine_at + spine_len, c->text, CLUSTER_TEXT - 1, &c->len));
 	left[count++] = (struct frond_left){cpu_milli, memory_mib};
+}
+
+static void loose(uint32_t gpus, uint32_t cpu_milli, uint32_t memory_mib, const char *model)
+{
+	put(gpus, cpu_milli, memory_mib, 0, 0, model, FROND_NONE);
 }
 
 static void use(uint32_t slot, uint32_t gpus)
@@ -79,8 +91,8 @@ static void test_a_pod_goes_where_it_strands_no_gpu(void)
 	static const char *const strategies[] = {"placement-strategy=balanced", "placement-strategy=consolidated",
 						 "placement-strategy=distributed"};
 	engine_make(c, 4, 16, "", "");
-	loose(8, 8000, 8000, 0, 0, "");  /* a CPU for each GPU */
-	loose(8, 64000, 8000, 0, 0, ""); /* more than enough */
+	loose(8, 8000, 8000, "");  /* a CPU for each GPU */
+	loose(8, 64000, 8000, ""); /* more than enough */
 	kinds[0] = (struct frond_kind){1000, 1000, 1, 5};
 	for (uint32_t i = 0; i < 3; i++) {
 		expect(1, NULL, strategies[i], 0);
@@ -95,27 +107,45 @@ static void test_a_pod_goes_where_it_strands_no_gpu(void)
 static void test_links_come_first(void)
 {
 	engine_make(c, 4, 16, "", "");
-	loose(8, 8000, 8000, 0, 0, "H100-SXM");
-	loose(8, 64000, 8000, 0, 0, "");
+	loose(8, 8000, 8000, "H100-SXM");
+	loose(8, 64000, 8000, "");
 	kinds[0] = (struct frond_kind){1000, 1000, 1, 5};
 	expect(2, &(struct frond_thrift){.cpu_milli = 7000, .memory_mib = 1000, .kinds = 1}, "", 0);
 	expect(1, &(struct frond_thrift){.cpu_milli = 7000, .memory_mib = 1000, .kinds = 1}, "", 1); /* has no links */
 }
 
-static void test_with_a_topology_the_old_order_stands(void)
+static void test_with_a_topology_the_same_holds(void)
 {
 	engine_make(c, 4, 16, "", "");
-	node_put(c, 0, "a", 8, "leaf-1", "spine-1");
-	node_put(c, 1, "b", 8, NULL, NULL); /* one node with a leaf is a topology */
-	left[0] = (struct frond_left){8000, 8000};
-	left[1] = (struct frond_left){64000, 8000};
+	put(8, 8000, 8000, 0, 0, "", 0);
+	put(8, 64000, 8000, 0, 0, "", 0); /* inside a leaf */
+	put(8, 8000, 8000, 0, 0, "", 1);
+	loose(8, 64000, 9000, ""); /* outside of any */
+	for (uint32_t slot = 0; slot < count; slot++)
+		use(slot, 1); /* nothing is whole */
 	kinds[0] = (struct frond_kind){1000, 1000, 1, 5};
 	struct frond_thrift thrift = {.cpu_milli = 4000, .memory_mib = 1000, .kinds = 1};
-	expect(1, NULL, "", 0);
-	expect(1, &thrift, "", 0);
-	node_remove(c, 0);
-	node_put(c, 0, "a", 8, NULL, NULL);
+	expect(1, NULL, "", 2);
+	expect(1, &thrift, "", 3);
+	use(3, 7);
+	expect(1, NULL, "", 2);
 	expect(1, &thrift, "", 1);
+	expect(1, &thrift, "latency-sensitive=true", 0); /* does not mind */
+}
+
+static void test_what_is_whole_stays_whole_before_gpus_are_stranded(void)
+{
+	engine_make(c, 4, 16, "", "");
+	put(8, 4000, 8000, 0, 0, "", 0);
+	put(8, 64000, 8000, 0, 0, "", 0);
+	put(8, 64000, 8000, 0, 0, "", 1);
+	use(0, 1);
+	kinds[0] = (struct frond_kind){1000, 1000, 1, 5};
+	struct frond_thrift thrift = {.cpu_milli = 4000, .memory_mib = 1000, .kinds = 1};
+	expect(1, &thrift, "", 0);                                /* six GPUs without CPU */
+	expect(1, &thrift, "placement-strategy=consolidated", 0); /* the same */
+	TEST_ASSERT_EQUAL_UINT16(1, careful[1]);                  /* a whole node before a whole leaf */
+	expect(1, &thrift, "placement-strategy=distributed", 2);  /* is not asked */
 }
 
 /* ---- what is refused -------------------------------------------------------------------------------------------- */
@@ -131,7 +161,7 @@ static void refused(const struct frond_thrift *thrift, const char *sentence)
 static void test_over_a_limit_is_refused_and_the_limit_is_not(void)
 {
 	engine_make(c, 4, 16, "", "");
-	loose(8, 8000, 8000, 0, 0, "");
+	loose(8, 8000, 8000, "");
 	for (uint32_t i = 0; i <= FROND_KINDS_MAX; i++)
 		kinds[i] = (struct frond_kind){UINT32_MAX, UINT32_MAX, FROND_GPUS_MAX, FROND_PODS_MAX};
 	struct frond_thrift thrift = {UINT32_MAX, UINT32_MAX, FROND_KINDS_MAX, 0};
@@ -160,7 +190,7 @@ static void test_over_a_limit_is_refused_and_the_limit_is_not(void)
 static void test_what_goes_with_thrift_must_be_there(void)
 {
 	engine_make(c, 4, 16, "", "");
-	loose(8, 8000, 8000, 0, 0, "");
+	loose(8, 8000, 8000, "");
 	struct frond_thrift thrift = {.kinds = 1};
 	expect(1, NULL, "", 0);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -203,54 +233,125 @@ static int64_t useless(const struct frond_thrift *thrift, int64_t free, int64_t 
 }
 
 struct naive { /* by slot */
-	int64_t free, link, grows;
-	bool fits;
+	int64_t gpus, free, used, link, grows;
+	int64_t leaf; /* its own number behind those of the leaves: outside of any */
+	bool fits, outside;
 };
 
-static bool before(const struct naive *naive, uint32_t a, uint32_t b)
+struct domain { /* a leaf, or a node that has none */
+	int64_t gpus, free, used;
+};
+
+static struct naive naive[NODES];
+static struct domain domains[2 * NODES]; /* by leaf */
+static int64_t size;                     /* GPUs of the pod */
+static uint32_t strategy;                /* 1: consolidated, 2: distributed */
+static bool latency;
+
+static int64_t score(const struct domain *domain)
 {
-	if (naive[a].link != naive[b].link)
-		return naive[a].link > naive[b].link;
-	if (naive[a].grows != naive[b].grows)
-		return naive[a].grows < naive[b].grows;
-	return plain[a] < plain[b] || (plain[a] == plain[b] && a < b);
+	int64_t available = 10000 * domain->free / domain->gpus, used = 10000 * domain->used / domain->gpus;
+	return (400 * available + 300 * (10000 * size / domain->free) + 200 * (strategy == 2 ? available : used) +
+		100 * 10000) /
+	       1000;
+}
+
+enum { TURNS = 13 };
+
+/* What decides, turn by turn; lower comes first. */
+static void turns(uint32_t slot, int64_t turn[TURNS])
+{
+	const struct naive *node = &naive[slot];
+	const struct domain *domain = &domains[node->leaf];
+	bool wears = !latency && strategy != 2;
+	int64_t opened = domain->used == 0, stays = domain->free - size;
+	memset(turn, 0, TURNS * sizeof *turn);
+	turn[0] = node->outside;
+	turn[1] = -node->link;
+	turn[2] = latency ? -domain->free : wears && domain->used == 0 && stays > 0;
+	turn[3] = wears && node->used == 0 && node->free > size;
+	turn[4] = latency ? 0 : node->grows;
+	turn[5] = strategy == 1 && !latency ? opened : 0;
+	turn[6] = strategy == 1 && !latency ? stays : 0;
+	turn[7] = -score(domain);
+	turn[8] = latency ? 0 : opened;
+	turn[9] = latency ? 0 : stays;
+	turn[10] = node->leaf;
+	turn[11] = node->free - size;
+	turn[12] = slot;
+}
+
+static bool before(uint32_t a, uint32_t b)
+{
+	int64_t first[TURNS], second[TURNS];
+	turns(a, first);
+	turns(b, second);
+	for (uint32_t i = 0; i < TURNS; i++)
+		if (first[i] != second[i])
+			return first[i] < second[i];
+	return false;
+}
+
+/* A node, and what the rule must know of it; GPUs that are sick or used by count may be the same. */
+static void roll_node(uint32_t leaves, uint32_t scale, struct bound *room)
+{
+	static const char *const models[] = {"", "H100-SXM", "PCIE-8"};
+	uint32_t slot = count, model = below(3), gpus = 1 + below(8);
+	uint32_t leaf = leaves == 0 || percent(10) ? FROND_NONE : below(leaves);
+	uint32_t sick = percent(20) ? below(1u << gpus) : 0, flags = percent(10) ? 1 + below(3) : 0;
+	uint32_t used = percent(60) ? below(gpus + 1) : 0;
+	put(gpus, below(8 * scale), below(8 * scale), flags, sick, models[model], leaf);
+	if (used > 0)
+		use(slot, used);
+	int64_t free = (int64_t)gpus - __builtin_popcount(sick) - used;
+	struct naive *node = &naive[slot];
+	*room = (struct bound){.today = percent(90), .ever = 1};
+	*node = (struct naive){.gpus = gpus,
+			       .free = free > 0 ? free : 0,
+			       .used = used,
+			       .leaf = leaf == FROND_NONE ? NODES + slot : leaf,
+			       .link = size > 1 && model == 1 ? LINKED : 0};
+	node->fits = flags == 0 && node->free >= size && room->today > 0;
+	domains[node->leaf].gpus += node->gpus;
+	domains[node->leaf].free += node->free;
+	domains[node->leaf].used += node->used;
 }
 
 static void instance(uint32_t nodes)
 {
-	static struct naive naive[NODES];
 	static struct bound room[NODES];
-	static const char *const models[] = {"", "H100-SXM", "PCIE-8"};
-	static const char *const wishes[] = {"", "placement-strategy=consolidated", "placement-strategy=distributed",
-					     "latency-sensitive=true", "topology-mode=Preferred"};
-	uint32_t size = 1 + below(4), scale = 1 + below(40);
+	static const char *const strategies[] = {"balanced", "consolidated", "distributed"};
+	static const char *const modes[] = {"Required", "Preferred", "Ignore"};
+	char wishes[128];
+	uint32_t scale = 1 + below(40), leaves = percent(30) ? 0 : 1 + below(1 + nodes / 3);
+	uint32_t preferred = percent(20) && leaves > 0 ? below(leaves) : FROND_NONE;
+	size = 1 + below(4);
+	strategy = below(3);
+	latency = percent(20);
+	int at = snprintf(wishes, sizeof wishes, "placement-strategy=%s topology-mode=%s%s", strategies[strategy],
+			  modes[below(3)], latency ? " latency-sensitive=true" : "");
+	if (preferred != FROND_NONE)
+		snprintf(wishes + at, sizeof wishes - (size_t)at, " preferred-domain=l%u", (unsigned)preferred);
 	engine_make(c, nodes, nodes * 2, "", "");
-	for (count = 0; count < nodes;) {
-		uint32_t slot = count, model = below(3), gpus = 1 + below(8);
-		uint32_t sick = percent(20) ? below(1u << gpus) : 0, flags = percent(10) ? 1 + below(3) : 0;
-		uint32_t used = percent(60) ? below(gpus + 1) : 0;
-		loose(gpus, below(8 * scale), below(8 * scale), flags, sick, models[model]);
-		if (used > 0)
-			use(slot, used);
-		int64_t free = (int64_t)gpus - __builtin_popcount(sick) - used;
-		room[slot] = (struct bound){.today = percent(90), .ever = 1};
-		naive[slot] = (struct naive){.free = free > 0 ? free : 0, .link = size > 1 && model == 1 ? LINKED : 0};
-		naive[slot].fits = flags == 0 && naive[slot].free >= size && room[slot].today > 0;
-	}
+	memset(domains, 0, sizeof domains);
+	for (count = 0; count < nodes;)
+		roll_node(leaves, scale, &room[count]);
 	struct frond_thrift thrift = {below(4 * scale), below(4 * scale), below(FROND_KINDS_MAX + 1), 0};
 	for (uint32_t i = 0; i < thrift.kinds; i++)
 		kinds[i] = (struct frond_kind){below(2 * scale), percent(30) ? 0 : below(2 * scale), 1 + below(16),
 					       1 + below(percent(10) ? FROND_PODS_MAX : 9)};
-	const char *wish = wishes[below(5)];
-	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, order(size, wish, room, NULL, plain), c->text);
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, order((uint32_t)size, wishes, room, NULL, careful), c->text);
 	struct frond_plan planned = c->plan;
-	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, order(size, wish, room, &thrift, careful), c->text);
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, order((uint32_t)size, wishes, room, &thrift, careful), c->text);
 	TEST_ASSERT_EQUAL_MEMORY(&planned, &c->plan, sizeof planned);
 	check(c);
 	for (uint32_t slot = 0; slot < nodes; slot++) {
 		int64_t cpu = left[slot].cpu_milli, memory = left[slot].memory_mib;
 		int64_t cpu_then = cpu > thrift.cpu_milli ? cpu - thrift.cpu_milli : 0;
 		int64_t memory_then = memory > thrift.memory_mib ? memory - thrift.memory_mib : 0;
+		/* a name that no node has is no domain */
+		naive[slot].outside =
+			preferred != FROND_NONE && domains[preferred].gpus > 0 && naive[slot].leaf != preferred;
 		if (naive[slot].fits)
 			naive[slot].grows = useless(&thrift, naive[slot].free - size, cpu_then, memory_then) -
 					    useless(&thrift, naive[slot].free, cpu, memory);
@@ -258,9 +359,9 @@ static void instance(uint32_t nodes)
 	for (uint32_t slot = 0; slot < nodes; slot++) {
 		uint32_t rank = 0;
 		for (uint32_t other = 0; naive[slot].fits && other < nodes; other++)
-			rank += other != slot && naive[other].fits && before(naive, other, slot);
+			rank += other != slot && naive[other].fits && before(other, slot);
 		rank = rank < ORDERED ? rank : ORDERED;
-		TEST_ASSERT_EQUAL_UINT16(naive[slot].fits ? rank : UINT16_MAX, careful[slot]);
+		TEST_ASSERT_EQUAL_UINT16_MESSAGE(naive[slot].fits ? rank : UINT16_MAX, careful[slot], wishes);
 	}
 }
 
@@ -283,7 +384,8 @@ int main(void)
 	UNITY_BEGIN();
 	RUN_TEST(test_a_pod_goes_where_it_strands_no_gpu);
 	RUN_TEST(test_links_come_first);
-	RUN_TEST(test_with_a_topology_the_old_order_stands);
+	RUN_TEST(test_with_a_topology_the_same_holds);
+	RUN_TEST(test_what_is_whole_stays_whole_before_gpus_are_stranded);
 	RUN_TEST(test_over_a_limit_is_refused_and_the_limit_is_not);
 	RUN_TEST(test_what_goes_with_thrift_must_be_there);
 	RUN_TEST(test_every_node_has_the_place_that_the_rule_says);

@@ -279,6 +279,36 @@ static void test_the_wait_is_a_duration(void)
 		PREFIX "topology-wait: \"10 minutes\" is not a duration; write for example \"10m\" or \"forever\"");
 }
 
+/* Spec 3.1: who writes Required himself waits without end, unless he says for how long. */
+static void test_a_mode_that_is_written_does_not_relax(void)
+{
+	args.mode = MODE_REQUIRED;
+	args.wait_ms = 300000;
+	accepted(PREFIX "recovery", "Wait");
+	TEST_ASSERT_EQUAL(MODE_REQUIRED, wish.mode);
+	TEST_ASSERT_EQUAL_INT64(300000, wish.wait_ms);
+	accepted(PREFIX "topology-wait", "10m");
+	TEST_ASSERT_EQUAL_INT64(600000, wish.wait_ms);
+	accepted(PREFIX "topology-mode", "Required");
+	TEST_ASSERT_EQUAL_INT64(WAIT_FOREVER, wish.wait_ms);
+	args.mode = MODE_PREFERRED;
+	accepted(PREFIX "topology-mode", "Required");
+	TEST_ASSERT_EQUAL(MODE_REQUIRED, wish.mode);
+	TEST_ASSERT_EQUAL_INT64(WAIT_FOREVER, wish.wait_ms);
+
+	static const char in[] = PREFIX "topology-wait"
+					"10m" PREFIX "topology-mode"
+					"Required";
+	const uint32_t p = sizeof(PREFIX) - 1;
+	const struct frond_pair pairs[] = {{{0, p + 13}, {p + 13, 3}}, {{p + 16, p + 13}, {2 * p + 29, 8}}},
+				turned[] = {pairs[1], pairs[0]};
+	TEST_ASSERT_EQUAL(FROND_OK, wish_read(pairs, 2, in, sizeof(in) - 1, &args, &wish, &complaint));
+	TEST_ASSERT_EQUAL(MODE_REQUIRED, wish.mode);
+	TEST_ASSERT_EQUAL_INT64(600000, wish.wait_ms);
+	TEST_ASSERT_EQUAL(FROND_OK, wish_read(turned, 2, in, sizeof(in) - 1, &args, &wish, &complaint));
+	TEST_ASSERT_EQUAL_INT64(600000, wish.wait_ms);
+}
+
 static void test_hostile_bytes_are_shown_harmlessly(void)
 {
 	refused(PREFIX "topology-mode", "\x1b[31m\n",
@@ -303,6 +333,7 @@ int main(void)
 	RUN_TEST(test_latency_sensitive_is_required_without_end);
 	RUN_TEST(test_strategy_mode_and_recovery_are_words_of_their_lists);
 	RUN_TEST(test_the_wait_is_a_duration);
+	RUN_TEST(test_a_mode_that_is_written_does_not_relax);
 	RUN_TEST(test_hostile_bytes_are_shown_harmlessly);
 	return UNITY_END();
 }
