@@ -22,7 +22,7 @@
 #define STEPS_EXCEPTION 12u  /* an exception is marked, and the mark is taken away */
 #define STEPS_GAIN      8u   /* a gain that is kept, or that the sums of a leaf tell */
 #define STEPS_FILL      24u  /* a node of an item that is filled to see what that brings */
-#define STEPS_TURN      16u  /* and every time that it is asked whether it is its turn */
+#define STEPS_TURN      16u  /* and one whose turn has to be found, or a member that takes its turn */
 #define STEPS_POINT     2u   /* a point of a table over members */
 #define STEPS_PRICE     1u   /* an item, for every price that is tried */
 #define STEPS_VISIT     8u   /* an item, to see whether it may be in a candidate */

@@ -451,9 +451,12 @@ static uint32_t fill_turn(struct place_work *work, struct filling *filling, uint
 		uint32_t more = 1;
 		if (even(work, position))
 			more = min_u32(filling->members, room - work->take[position]); /* its turn until it is full */
-		else
+		else {
+			budget_charge(&work->budget,
+				      STEPS_TURN); /* its set is looked for here, and again for the gain */
 			work->taken[position] =
 				(uint16_t)(work->taken[position] | place_gpus(work, position, work->gang.size));
+		}
 		if (fresh) {
 			filling->rooms.count[room]--;
 			filling->rooms.spare += room;
