@@ -37,7 +37,6 @@
 #define STEPS_ROSTER    8u   /* every member, to be counted and handed out */
 #define STEPS_MOVER     32u  /* every member that leaves, is placed and comes back */
 #define STEPS_POD       16u  /* a pod is counted off its node, or back */
-#define STEPS_DEAR      40u  /* a node of a plan of a later day that is looked at by itself */
 #define STEPS_HOLE      64u  /* a node of a hole, looked at for each ratio */
 
 #define BUDGET_STEPS      (5u << 19) /* of a call on a small cluster */
