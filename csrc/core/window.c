@@ -104,7 +104,7 @@ static bool plan_begin(struct view *view, uint64_t *kept)
 {
 	struct budget *budget = budget_of(view);
 	uint64_t steps = STEPS_REPAIR + (uint64_t)STEPS_POD * view->ask->count +
-			 (uint64_t)STEPS_NODE * view->core->fabric.node_count;
+			 3ull * STEPS_NODE * view->core->fabric.node_count;
 	if (!budget_take(budget, steps)) {
 		view->cut = true;
 		return false;
