@@ -55,7 +55,7 @@ uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t fre
 	if (!known) {
 		struct gpuset *sets = work->sets[topology];
 		kept->set = (uint16_t)gpuset_choose(sets, &wish, free, held, gpus);
-		budget_charge(work->purse, STEPS_NODE + gpuset_compared(sets) / STEPS_SETS);
+		budget_charge(work->purse, STEPS_NODE + (uint64_t)STEPS_SET * gpuset_compared(sets));
 	}
 	return kept->set;
 }
@@ -445,6 +445,8 @@ static uint32_t fill_turn(struct place_work *work, struct filling *filling, uint
 		uint32_t own = turn_of(work, position);
 		if (own > turn)
 			return own;
+		if (fresh && filling->bound != UINT32_MAX)
+			budget_charge(&work->budget, STEPS_NODE);
 		if (fresh && filling->bound != UINT32_MAX &&
 		    !affordable(filling->rooms, filling->bound, room, filling->members))
 			break;
