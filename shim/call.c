@@ -58,6 +58,14 @@ int32_t call_run(const struct frond_abi *abi, frond_engine *engine, const struct
 		return abi->release(engine, c->key);
 	case CALL_release_gang:
 		return abi->release_gang(engine, c->key, c->number);
+	case CALL_hold_put:
+		return abi->hold_put(engine, c->holds, c->hold_count, c->text, c->cap, c->len);
+	case CALL_hold_take:
+		return abi->hold_take(engine, c->key, c->rank, c->taker);
+	case CALL_hold_drop:
+		return abi->hold_drop(engine, c->key, c->rank, c->number);
+	case CALL_hold_list:
+		return abi->hold_list(engine, c->key, c->hold_list, c->list_cap, c->number);
 	case CALL_tick:
 		return abi->tick(engine, c->now_ms, c->keys, c->list_cap, c->number);
 	case CALL_what_if:
@@ -111,7 +119,11 @@ uint32_t call_members(const struct call *call)
 	}
 
 static const struct field limits_fields[] = {FIELD(U32, limits, nodes), FIELD(U32, limits, pods),
-					     FIELD(U32, limits, text_bytes), FIELD(U32, limits, table_bytes)};
+					     FIELD(U32, limits, text_bytes), FIELD(U32, limits, table_bytes),
+					     FIELD(U32, limits, holds)};
+
+static const struct field hold_fields[] = {FIELD(KEY, hold, gang), FIELD(U32, hold, rank), FIELD(U32, hold, slot),
+					   FIELD(U32, hold, gpu_mask), FIELD(I64, hold, deadline_ms)};
 
 static const struct field node_fields[] = {FIELD(U32, node, slot),           FIELD(U32, node, gpus),
 					   FIELD(U32, node, unhealthy_mask), FIELD(U32, node, unavailable_mask),
@@ -185,10 +197,11 @@ static const struct field stats_fields[] = {
 	FIELD(U32, stats, leaves),         FIELD(U32, stats, spines),        FIELD(U32, stats, gpus),
 	FIELD(U32, stats, gpus_unhealthy), FIELD(U32, stats, gpus_reserved), FIELD(U32, stats, gpus_bound),
 	FIELD(U32, stats, gpus_by_count),  FIELD(U32, stats, gpus_free),     FIELD(U32, stats, pods),
-	FIELD(U32, stats, gangs),          FIELD(U64, stats, plans),         FIELD(U64, stats, placed),
-	FIELD(U64, stats, waiting),        FIELD(U64, stats, refused),       FIELD(U64, stats, relaxed),
-	FIELD(U64, stats, bounded),        FIELD(U64, stats, steps),         FIELD(U64, stats, expired),
-	FIELD(U64, stats, conflicts)};
+	FIELD(U32, stats, gangs),          FIELD(U32, stats, holds),         FIELD(U32, stats, gpus_kept),
+	FIELD(U64, stats, plans),          FIELD(U64, stats, placed),        FIELD(U64, stats, waiting),
+	FIELD(U64, stats, refused),        FIELD(U64, stats, relaxed),       FIELD(U64, stats, bounded),
+	FIELD(U64, stats, steps),          FIELD(U64, stats, expired),       FIELD(U64, stats, conflicts),
+	FIELD(U64, stats, holds_expired)};
 
 const struct field_list call_fields[RECORDS] = {
 	[RECORD_LIMITS] = LIST(limits_fields), [RECORD_NODE] = LIST(node_fields),
@@ -200,4 +213,4 @@ const struct field_list call_fields[RECORDS] = {
 	[RECORD_NAMED] = LIST(named_fields),   [RECORD_MOVES] = LIST(moves_fields),
 	[RECORD_MOVE] = LIST(move_fields),     [RECORD_VICTIMS] = LIST(victims_fields),
 	[RECORD_END] = LIST(end_fields),       [RECORD_WINDOW] = LIST(window_fields),
-	[RECORD_STATS] = LIST(stats_fields)};
+	[RECORD_STATS] = LIST(stats_fields),   [RECORD_HOLD] = LIST(hold_fields)};

@@ -35,9 +35,13 @@ enum call_in {
 	IN_THRIFT = 1 << 17, /* with its kinds and what nodes have left */
 	IN_LIST_CAP = 1 << 18,
 	IN_CAP = 1 << 19,
-	IN_NAMED = 1 << 20, /* as many as the request says */
-	IN_ENDS = 1 << 21,
-	IN_KEPT = 1 << 22, /* places, as many as members, or none */
+	IN_NAMED = 1 << 20,    /* as many as the request says */
+	IN_ANY_GANG = 1 << 21, /* a gang's key, or none: all */
+	IN_RANK = 1 << 22,
+	IN_TAKER = 1 << 23, /* key of the pod that takes a hold over */
+	IN_HOLDS = 1 << 24,
+	IN_ENDS = 1 << 25,
+	IN_KEPT = 1 << 26, /* places, as many as members, or none */
 };
 
 /* What comes out besides the code. */
@@ -56,7 +60,9 @@ enum call_out {
 	OUT_TEXT = 1 << 11,
 	OUT_HELD = 1 << 12,
 	OUT_PLACE = 1 << 13, /* of the pod */
-	OUT_WINDOW = 1 << 14,
+	OUT_COUNT = 1 << 14,
+	OUT_HOLDS = 1 << 15,
+	OUT_WINDOW = 1 << 16,
 };
 
 #define IN_JOB (IN_REQUEST | IN_NAMED | IN_MEMBERS | IN_ANNOTATIONS | IN_ROOM)
@@ -79,6 +85,10 @@ enum call_out {
 	X(confirm, IN_POD_KEY, 0)                                                                                      \
 	X(release, IN_POD_KEY, 0)                                                                                      \
 	X(release_gang, IN_GANG_KEY, OUT_PODS)                                                                         \
+	X(hold_put, IN_HOLDS | IN_CAP, OUT_TEXT)                                                                       \
+	X(hold_take, IN_GANG_KEY | IN_RANK | IN_TAKER, 0)                                                              \
+	X(hold_drop, IN_GANG_KEY | IN_RANK, OUT_COUNT)                                                                 \
+	X(hold_list, IN_ANY_GANG | IN_LIST_CAP, OUT_HOLDS)                                                             \
 	X(tick, IN_NOW | IN_LIST_CAP, OUT_EXPIRED)                                                                     \
 	X(what_if, 0, 0)                                                                                               \
 	X(undo, 0, 0)                                                                                                  \
@@ -123,7 +133,10 @@ struct call {
 	const struct frond_topology *topology;
 	const struct frond_pod *pod;
 	const struct frond_request *request;
-	const struct frond_key *key; /* of a pod or a gang */
+	const struct frond_key *key;   /* of a pod or a gang; hold_list: NULL for all */
+	const struct frond_key *taker; /* hold_take: the pod */
+	const struct frond_hold *holds;
+	uint32_t hold_count, rank;
 	const struct frond_pair *pairs;
 	uint32_t label_count; /* of annotations the request knows how many */
 	const struct frond_member *members;
@@ -141,7 +154,7 @@ struct call {
 	uint32_t in_len;
 
 	frond_engine **engine; /* create */
-	uint32_t *number;      /* id, verdict, pods, or expired gangs */
+	uint32_t *number;      /* id, verdict, or how many pods, expired gangs or holds */
 	struct frond_plan *plan;
 	struct frond_place *places;
 	uint16_t *position;
@@ -153,7 +166,8 @@ struct call {
 	struct frond_victims *victims;
 	struct frond_window *window;
 	struct frond_key *keys; /* of victims, or of expired gangs */
-	uint32_t list_cap;      /* entries that move_list or keys has room for */
+	struct frond_hold *hold_list;
+	uint32_t list_cap; /* entries that move_list, keys or hold_list has room for */
 	struct frond_stats *stats;
 	char *text;
 	uint32_t cap;
@@ -206,6 +220,7 @@ enum call_record {
 	RECORD_END,
 	RECORD_WINDOW,
 	RECORD_STATS,
+	RECORD_HOLD,
 	RECORDS
 };
 

@@ -14,6 +14,7 @@ static void write_text(FILE *file, const char *text, uint32_t len);
 static void write_runs(FILE *file, enum runs type, const void *base, uint32_t count);
 static void write_lines(FILE *file, const struct call *call, uint32_t nodes);
 static void write_pairs(FILE *file, const struct call *call, const char *name, uint32_t count);
+static void write_holds(FILE *file, const char *name, const struct frond_hold *holds, uint32_t count);
 static void write_code(FILE *file, int32_t code);
 static void write_list(FILE *file, const struct call *call, uint32_t nodes);
 
@@ -52,6 +53,23 @@ void record_question(FILE *file, const struct call *call, uint32_t nodes)
 		fputs(shape->in & IN_POD_KEY ? " pod " : " gang ", file);
 		write_key(file, call->key);
 	}
+	if (shape->in & IN_ANY_GANG) {
+		fputs(" gang ", file);
+		if (call->key == NULL)
+			fputs("none", file);
+		else
+			write_key(file, call->key);
+	}
+	if (shape->in & IN_RANK && call->rank == FROND_NONE)
+		fputs(" rank none", file);
+	else if (shape->in & IN_RANK)
+		fprintf(file, " rank %" PRIu32, call->rank);
+	if (shape->in & IN_TAKER) {
+		fputs(" pod ", file);
+		write_key(file, call->taker);
+	}
+	if (shape->in & IN_HOLDS)
+		fprintf(file, " holds %" PRIu32, call->hold_count);
 	if (shape->in & IN_SLOT)
 		fprintf(file, " slot %" PRIu32, call->slot);
 	if (shape->in & IN_NOW)
@@ -117,6 +135,8 @@ static void write_lines(FILE *file, const struct call *call, uint32_t nodes)
 		write_fields(file, RECORD_ROOM, &call->room[i], NULL, 0);
 		fputc('\n', file);
 	}
+	if (shape->in & IN_HOLDS)
+		write_holds(file, " hold", call->holds, call->hold_count);
 	for (uint32_t i = 0; shape->in & IN_ENDS && i < call->end_count; i++) {
 		fputs(" end", file);
 		write_fields(file, RECORD_END, &call->ends[i], NULL, 0);
@@ -144,6 +164,15 @@ static void write_pairs(FILE *file, const struct call *call, const char *name, u
 	}
 }
 
+static void write_holds(FILE *file, const char *name, const struct frond_hold *holds, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		fputs(name, file);
+		write_fields(file, RECORD_HOLD, &holds[i], NULL, 0);
+		fputc('\n', file);
+	}
+}
+
 /* ---- what comes out ---------------------------------------------------------------------------------------------- */
 
 void record_answer(FILE *file, const struct call *call, uint32_t nodes, int32_t code)
@@ -151,7 +180,11 @@ void record_answer(FILE *file, const struct call *call, uint32_t nodes, int32_t 
 	static const struct {
 		uint32_t part;
 		const char *name;
-	} numbers[] = {{OUT_ID, "id"}, {OUT_VERDICT, "verdict"}, {OUT_PODS, "pods"}, {OUT_EXPIRED, "expired"}};
+	} numbers[] = {{OUT_ID, "id"},
+		       {OUT_VERDICT, "verdict"},
+		       {OUT_PODS, "pods"},
+		       {OUT_EXPIRED, "expired"},
+		       {OUT_COUNT | OUT_HOLDS, "count"}};
 	const struct call_shape *shape = &call_shapes[call->kind];
 	write_code(file, code);
 	if (code == FROND_OK) {
@@ -181,8 +214,11 @@ void record_answer(FILE *file, const struct call *call, uint32_t nodes, int32_t 
 		if (shape->out & OUT_STATS)
 			write_fields(file, RECORD_STATS, call->stats, NULL, 0);
 	}
-	if (code == FROND_SMALL && shape->out & (OUT_MOVES | OUT_VICTIMS))
-		fprintf(file, " count %" PRIu32, shape->out & OUT_MOVES ? call->moves->count : call->victims->count);
+	if (code == FROND_SMALL && shape->out & (OUT_MOVES | OUT_VICTIMS | OUT_HOLDS))
+		fprintf(file, " count %" PRIu32,
+			shape->out & OUT_MOVES     ? call->moves->count
+			: shape->out & OUT_VICTIMS ? call->victims->count
+						   : *call->number);
 	if (shape->out & OUT_TEXT && code == FROND_SMALL) {
 		fprintf(file, " len %" PRIu32, *call->len);
 	} else if (shape->out & OUT_TEXT && code != CALL_MISSING) {
@@ -252,6 +288,8 @@ static void write_list(FILE *file, const struct call *call, uint32_t nodes)
 		write_keys(file, "pod", call->keys, at_most(call->victims->count, call->list_cap));
 	if (out & OUT_EXPIRED)
 		write_keys(file, "gang", call->keys, at_most(*call->number, call->list_cap));
+	if (out & OUT_HOLDS)
+		write_holds(file, "= hold", call->hold_list, at_most(*call->number, call->list_cap));
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */

@@ -249,6 +249,31 @@ func (s *session) place() {
 	_ = s.Reserve(request, members, places) // stale
 }
 
+// hold keeps GPUs for a few ranks, and lets the pods of some come.
+func (s *session) hold() {
+	s.pods++
+	gang := GangKey("Job", "ml", fmt.Sprint(s.pods), s.text())
+	if s.random.IntN(2) == 0 {
+		gang = s.pick(s.gangs)
+	}
+	var holds []GangHold
+	for rank := range uint32(s.random.IntN(4)) {
+		holds = append(holds, GangHold{Gang: gang, Rank: rank, Slot: uint32(s.random.IntN(int(s.nodes))), GPUMask: s.mask(3 << s.random.IntN(7)),
+			DeadlineMillis: int64(s.random.IntN(2000) - 1)})
+	}
+	_ = s.HoldPut(holds)
+	s.gangs = append(s.gangs, gang)
+	for rank := range uint32(2) {
+		s.pods++
+		if s.HoldTake(gang, rank, uid(10000+s.pods)) == nil {
+			s.live = append(s.live, uid(10000+s.pods))
+		}
+	}
+	_, _ = s.HoldList(Key{})
+	_, _ = s.HoldList(gang)
+	_, _ = s.HoldDrop(s.pick(s.gangs), []uint32{0, 1, None}[s.random.IntN(3)])
+}
+
 // mask of GPUs, now and then not theirs.
 func (s *session) mask(mask uint32) uint32 {
 	switch s.random.IntN(8) {
@@ -279,7 +304,7 @@ func (s *session) window(request Request, members []Member, annotations map[stri
 }
 
 func (s *session) step() {
-	switch s.random.IntN(21) {
+	switch s.random.IntN(23) {
 	case 0:
 		s.node()
 	case 1:
@@ -319,6 +344,8 @@ func (s *session) step() {
 	case 15:
 		_, _ = s.Map(s.random.IntN(2) == 0)
 		_, _ = s.Dump()
+	case 16, 17:
+		s.hold()
 	default:
 		s.place()
 	}
@@ -329,14 +356,14 @@ func (s *session) step() {
 
 // kinds are the calls of an engine, as the table names them.
 var kinds = []string{"create", "config_put", "node_put", "topology_put", "node_remove", "pod_put", "pod_get", "plan", "order", "reserve", "gang_put",
-	"gang_get", "permit", "confirm", "release", "release_gang", "tick", "what_if", "undo", "recover", "defrag", "victims", "window",
+	"gang_get", "permit", "confirm", "release", "release_gang", "hold_put", "hold_take", "hold_drop", "hold_list", "tick", "what_if", "undo", "recover", "defrag", "victims", "window",
 	"binding", "stats", "problems", "map", "dump", "check"}
 
 func TestARandomSessionReplaysToTheSameBytes(t *testing.T) {
 	program := replayer(t)
 	var all []byte
 	for seed := range uint64(8) {
-		e, path := recorded(t, Limits{Nodes: 16, Pods: 200}, `{"defaultTopologyMode": "Preferred"}`, "")
+		e, path := recorded(t, Limits{Nodes: 16, Pods: 200, Holds: 40}, `{"defaultTopologyMode": "Preferred"}`, "")
 		s := &session{Engine: e, t: t, random: rand.New(rand.NewPCG(seed, 1)), nodes: 16, table: None}
 		for range 16 {
 			s.node()
@@ -455,7 +482,7 @@ func TestACrashLeavesAUsableRecording(t *testing.T) {
 func TestReplaySaysWhatIsAllowed(t *testing.T) {
 	program := replayer(t)
 	const header = "frond-recording 1 abi 6\n"
-	const create = header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n= OK text \"\"\n"
+	const create = header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 holds 0 args \"\" fabric \"\" cap 512\n= OK text \"\"\n"
 	const order = "order gang 00000000000000000000000000000001 members 1 min_member 1 gpus_desired 1 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 named_count 0 claim \"\" room 0 thrift "
 	for _, test := range []struct{ name, text, want string }{
 		{"empty", "", "1: recording: expected a first line frond-recording 1 abi 6"},
@@ -475,7 +502,7 @@ func TestReplaySaysWhatIsAllowed(t *testing.T) {
 		{"a cap beyond reason", create + "dump cap 67108865\n", "4: dump.cap: must be a number from 0 to 67108864"},
 		{"too many exceptions", create + "recover gang 00000000000000000000000000000001 room 1048577 list_cap 1 cap 1\n", "4: recover.room: must be a number from 0 to 1048576"},
 		{"an exception out of range", create + "recover gang 00000000000000000000000000000001 room 1 list_cap 1 cap 1\n room slot 0 pod_template 65536 today 1 ever 1 unavailable 0\n", "5: recover.pod_template: must be a number from 0 to 65535"},
-		{"a run too long", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 1\n" + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 1\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*5\n", "5: order.left: must be a number from 0 to 4"},
+		{"a run too long", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 holds 0 args \"\" fabric \"\" cap 1\n" + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 1\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*5\n", "5: order.left: must be a number from 0 to 4"},
 		{"a text without end", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 gpu_mask 0 rank none name \"x\n", "4: pod_put.name: must be a text in quotes"},
 		{"a bad escape", create + "pod_put pod 00000000000000000000000000000001 slot 0 gpus 1 gpu_mask 0 rank none name \"\\x\"\n", "4: pod_put.name: must be a text in quotes"},
 		{"too few nodes for thrift", create + order + "3 cpu_milli 1 memory_mib 1 kinds 0 cap 512\n", "4: order.thrift: must be none or the number of nodes"},
@@ -484,9 +511,9 @@ func TestReplaySaysWhatIsAllowed(t *testing.T) {
 		{"a kind missing", create + order + "4 cpu_milli 1 memory_mib 1 kinds 1 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1/1*4\n", "6: order.kind: expected a line that begins with a blank and this name"},
 		{"half of what is left", create + order + "4 cpu_milli 1 memory_mib 1 kinds 0 cap 512\n member pod 00000000000000000000000000000001 rank 0 gpus 1 pinned_slot none pod_template 0\n left 1*4\n", "6: order.left: expected CPU/MEMORY"},
 		{"too many members", create + "reserve gang 00000000000000000000000000000001 members 16385 min_member 1 gpus_desired 0 age_ms 0 only_slot none annotations 0 name \"\" deadline_ms 0 priority 0 named_count 0 claim \"\"\n", "4: reserve.members: at most 16384 are possible, got 16385"},
-		{"no such engine", header + "create nodes 131073 pods 1 text_bytes 0 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131073 nodes and 1 pods is not possible"},
-		{"an engine without bounds", header + "create nodes 131072 pods 1048575 text_bytes 1073741824 table_bytes 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131072 nodes and 1048575 pods is not possible, or needs more than 512 MiB"},
-		{"calls after a refusal", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 args \"{\" fabric \"\" cap 512\nstats\n", "3: stats: there is no engine, create was refused"},
+		{"no such engine", header + "create nodes 131073 pods 1 text_bytes 0 table_bytes 0 holds 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131073 nodes and 1 pods is not possible"},
+		{"an engine without bounds", header + "create nodes 131072 pods 1048575 text_bytes 1073741824 table_bytes 0 holds 0 args \"\" fabric \"\" cap 512\n", "2: create: an engine of 131072 nodes and 1048575 pods is not possible, or needs more than 512 MiB"},
+		{"calls after a refusal", header + "create nodes 4 pods 4 text_bytes 0 table_bytes 0 holds 0 args \"{\" fabric \"\" cap 512\nstats\n", "3: stats: there is no engine, create was refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, says, code := replay(t, program, []byte(test.text))

@@ -434,6 +434,35 @@ int32_t shim_release_gang(const struct shim *shim, const struct frond_key *gang,
 	return make(shim, &call);
 }
 
+int32_t shim_hold_put(const struct shim *shim, const struct frond_hold *holds, uint32_t count, char *text, uint32_t cap,
+		      uint32_t *len)
+{
+	struct call call = {
+		.kind = CALL_hold_put, .holds = holds, .hold_count = count, .text = text, .cap = cap, .len = len};
+	return make(shim, &call);
+}
+
+int32_t shim_hold_take(const struct shim *shim, const struct frond_key *gang, uint32_t rank,
+		       const struct frond_key *pod)
+{
+	struct call call = {.kind = CALL_hold_take, .key = gang, .rank = rank, .taker = pod};
+	return make(shim, &call);
+}
+
+int32_t shim_hold_drop(const struct shim *shim, const struct frond_key *gang, uint32_t rank, uint32_t *count)
+{
+	struct call call = {.kind = CALL_hold_drop, .key = gang, .rank = rank, .number = count};
+	return make(shim, &call);
+}
+
+int32_t shim_hold_list(const struct shim *shim, const struct frond_key *gang, struct frond_hold *out, uint32_t list_cap,
+		       uint32_t *count)
+{
+	struct call call = {
+		.kind = CALL_hold_list, .key = gang, .hold_list = out, .list_cap = list_cap, .number = count};
+	return make(shim, &call);
+}
+
 int32_t shim_tick(const struct shim *shim, int64_t now_ms, struct frond_key *expired, uint32_t cap, uint32_t *count)
 {
 	struct call call = {.kind = CALL_tick, .now_ms = now_ms, .keys = expired, .list_cap = cap, .number = count};

@@ -106,7 +106,7 @@ func (l *Library) New(limits Limits, args, fabric []byte, how ...Option) (*Engin
 		return nil, err
 	}
 	in := C.struct_frond_limits{nodes: C.uint32_t(limits.Nodes), pods: C.uint32_t(limits.Pods),
-		text_bytes: C.uint32_t(limits.TextBytes), table_bytes: C.uint32_t(limits.TableBytes)}
+		text_bytes: C.uint32_t(limits.TextBytes), table_bytes: C.uint32_t(limits.TableBytes), holds: C.uint32_t(limits.Holds)}
 	size := C.shim_size_of(l.abi, &in)
 	if size == 0 {
 		return nil, &Error{Code: CodeLimit, Text: fmt.Sprintf("no engine can have %d nodes and %d pods", limits.Nodes, limits.Pods)}
@@ -423,8 +423,51 @@ func (e *Engine) Gang(gang Key) (Gang, error) {
 	return goGang(&out), err
 }
 
+// HoldPut adds holds, all of them or none; the error names the first that cannot be added. Not inside a what-if.
+func (e *Engine) HoldPut(holds []GangHold) error {
+	_, err := e.read(sentenceBytes, func(shim *C.struct_shim, text *C.char, size C.uint32_t, length *C.uint32_t) C.int32_t {
+		return C.shim_hold_put(shim, cHolds(holds), C.uint32_t(len(holds)), text, size, length)
+	})
+	return err
+}
+
+// HoldTake books the pod of a gang's rank on the GPUs of its hold, which ends. CodeUnknown: there is no such hold.
+// CodeStale: its GPUs are in use, unhealthy or gone, its node takes nothing new, or the pod holds something already.
+func (e *Engine) HoldTake(gang Key, rank uint32, pod Key) error {
+	taker := key(pod)
+	return e.onPod(gang, func(shim *C.struct_shim, gang *C.struct_frond_key) C.int32_t {
+		return C.shim_hold_take(shim, gang, C.uint32_t(rank), &taker)
+	})
+}
+
+// HoldDrop ends the hold of a gang's rank, or all of them (None), and says how many. Not inside a what-if.
+func (e *Engine) HoldDrop(gang Key, rank uint32) (int, error) {
+	var count C.uint32_t
+	err := e.onPod(gang, func(shim *C.struct_shim, gang *C.struct_frond_key) C.int32_t {
+		return C.shim_hold_drop(shim, gang, C.uint32_t(rank), &count)
+	})
+	return int(count), err
+}
+
+// HoldList returns the holds of a gang, or of all (the zero Key), by gang and rank.
+func (e *Engine) HoldList(gang Key) (holds []GangHold, err error) {
+	record := key(gang)
+	of := &record
+	if gang == (Key{}) {
+		of = nil
+	}
+	var count C.uint32_t
+	err = e.locked(func(shim *C.struct_shim) error {
+		holds, _, err = listed(e.library, &count, func(list []GangHold, _ *C.char, _ C.uint32_t, _ *C.uint32_t) C.int32_t {
+			return C.shim_hold_list(shim, of, cHolds(list), C.uint32_t(len(list)), &count)
+		})
+		return err
+	})
+	return holds, err
+}
+
 // Tick says that time has come to now: gangs whose deadline has passed before all of them were bound give their unbound
-// places back. Returns those gangs. Not inside a what-if.
+// places back, and holds whose deadline has passed end. Returns those gangs. Not inside a what-if.
 func (e *Engine) Tick(now time.Time) ([]Key, error) {
 	var all []Key
 	expired := make([]Key, listEntries)
@@ -443,7 +486,7 @@ func (e *Engine) Tick(now time.Time) ([]Key, error) {
 	}
 }
 
-// WhatIf begins a trial: what Reserve, Permit, Confirm, Release and ReleaseGang do from here on is taken back by Undo, to
+// WhatIf begins a trial: what Reserve, HoldTake, Permit, Confirm, Release and ReleaseGang do from here on is taken back by Undo, to
 // any depth. The lock is not held in between, so the caller keeps others away from the engine until then.
 func (e *Engine) WhatIf() error {
 	return e.locked(func(shim *C.struct_shim) error { return e.library.fail(C.shim_what_if(shim), "") })
@@ -891,6 +934,10 @@ func cKeys(keys []Key) *C.struct_frond_key {
 	return (*C.struct_frond_key)(unsafe.Pointer(unsafe.SliceData(keys)))
 }
 
+func cHolds(holds []GangHold) *C.struct_frond_hold {
+	return (*C.struct_frond_hold)(unsafe.Pointer(unsafe.SliceData(holds)))
+}
+
 func cMoves(moves []Move) *C.struct_frond_move {
 	return (*C.struct_frond_move)(unsafe.Pointer(unsafe.SliceData(moves)))
 }
@@ -915,6 +962,7 @@ func layout() map[string]uintptr {
 		member   C.struct_frond_member
 		place    C.struct_frond_place
 		held     C.struct_frond_held
+		hold     C.struct_frond_hold
 		named    C.struct_frond_named
 		room     C.struct_frond_room
 		kind     C.struct_frond_kind
@@ -938,6 +986,9 @@ func layout() map[string]uintptr {
 		"Held": unsafe.Sizeof(held), "Held.Gang": unsafe.Offsetof(held.gang), "Held.Slot": unsafe.Offsetof(held.slot),
 		"Held.GPUs": unsafe.Offsetof(held.gpus), "Held.GPUMask": unsafe.Offsetof(held.gpu_mask),
 		"Held.ByCount": unsafe.Offsetof(held.by_count), "Held.Rank": unsafe.Offsetof(held.rank), "Held.State": unsafe.Offsetof(held.state),
+		"GangHold": unsafe.Sizeof(hold), "GangHold.Gang": unsafe.Offsetof(hold.gang), "GangHold.Rank": unsafe.Offsetof(hold.rank),
+		"GangHold.Slot": unsafe.Offsetof(hold.slot), "GangHold.GPUMask": unsafe.Offsetof(hold.gpu_mask),
+		"GangHold.reserved": unsafe.Offsetof(hold.reserved), "GangHold.DeadlineMillis": unsafe.Offsetof(hold.deadline_ms),
 		"Named": unsafe.Sizeof(named), "Named.Slot": unsafe.Offsetof(named.slot), "Named.GPUMask": unsafe.Offsetof(named.gpu_mask),
 		"Room": unsafe.Sizeof(room), "Room.Slot": unsafe.Offsetof(room.slot), "Room.Template": unsafe.Offsetof(room.pod_template),
 		"Room.Today": unsafe.Offsetof(room.today), "Room.Ever": unsafe.Offsetof(room.ever), "Room.Unavailable": unsafe.Offsetof(room.unavailable),
@@ -976,7 +1027,8 @@ func layout() map[string]uintptr {
 		"Stats.Waiting": unsafe.Offsetof(stats.waiting), "Stats.Refused": unsafe.Offsetof(stats.refused),
 		"Stats.Relaxed": unsafe.Offsetof(stats.relaxed), "Stats.Bounded": unsafe.Offsetof(stats.bounded),
 		"Stats.Steps": unsafe.Offsetof(stats.steps), "Stats.Expired": unsafe.Offsetof(stats.expired),
-		"Stats.Conflicts": unsafe.Offsetof(stats.conflicts),
+		"Stats.Conflicts": unsafe.Offsetof(stats.conflicts), "Stats.Holds": unsafe.Offsetof(stats.holds),
+		"Stats.GPUsKept": unsafe.Offsetof(stats.gpus_kept), "Stats.HoldsExpired": unsafe.Offsetof(stats.holds_expired),
 	}
 }
 
@@ -986,6 +1038,7 @@ var (
 	_ [unsafe.Sizeof(Member{})]byte   = [C.sizeof_struct_frond_member]byte{}
 	_ [unsafe.Sizeof(Place{})]byte    = [C.sizeof_struct_frond_place]byte{}
 	_ [unsafe.Sizeof(Held{})]byte     = [C.sizeof_struct_frond_held]byte{}
+	_ [unsafe.Sizeof(GangHold{})]byte = [C.sizeof_struct_frond_hold]byte{}
 	_ [unsafe.Sizeof(Named{})]byte    = [C.sizeof_struct_frond_named]byte{}
 	_ [unsafe.Sizeof(Room{})]byte     = [C.sizeof_struct_frond_room]byte{}
 	_ [unsafe.Sizeof(Kind{})]byte     = [C.sizeof_struct_frond_kind]byte{}
@@ -1008,4 +1061,5 @@ const (
 	MembersMax = C.FROND_MEMBERS_MAX
 	KindsMax   = C.FROND_KINDS_MAX
 	RankMax    = C.FROND_RANK_MAX
+	HoldsMax   = C.FROND_HOLDS_MAX
 )

@@ -79,6 +79,13 @@ int32_t shim_permit(const struct shim *shim, const struct frond_key *pod, uint32
 int32_t shim_confirm(const struct shim *shim, const struct frond_key *pod);
 int32_t shim_release(const struct shim *shim, const struct frond_key *pod);
 int32_t shim_release_gang(const struct shim *shim, const struct frond_key *gang, uint32_t *pods);
+int32_t shim_hold_put(const struct shim *shim, const struct frond_hold *holds, uint32_t count, char *text, uint32_t cap,
+		      uint32_t *len);
+int32_t shim_hold_take(const struct shim *shim, const struct frond_key *gang, uint32_t rank,
+		       const struct frond_key *pod);
+int32_t shim_hold_drop(const struct shim *shim, const struct frond_key *gang, uint32_t rank, uint32_t *count);
+int32_t shim_hold_list(const struct shim *shim, const struct frond_key *gang, struct frond_hold *out, uint32_t list_cap,
+		       uint32_t *count);
 int32_t shim_tick(const struct shim *shim, int64_t now_ms, struct frond_key *expired, uint32_t cap, uint32_t *count);
 int32_t shim_what_if(const struct shim *shim);
 int32_t shim_undo(const struct shim *shim);

@@ -83,7 +83,7 @@ func TestOpenTakesALibraryThatFits(t *testing.T) {
 func TestLayout(t *testing.T) {
 	want := layout()
 	seen := 0
-	for _, record := range []any{Key{}, Member{}, Place{}, Held{}, Named{}, Room{}, Kind{}, Left{}, Topology{}, Plan{}, Move{}, Moves{}, Victims{}, End{}, Window{}, Stats{}} {
+	for _, record := range []any{Key{}, Member{}, Place{}, Held{}, GangHold{}, Named{}, Room{}, Kind{}, Left{}, Topology{}, Plan{}, Move{}, Moves{}, Victims{}, End{}, Window{}, Stats{}} {
 		kind := reflect.TypeOf(record)
 		seen++
 		if got := kind.Size(); got != want[kind.Name()] {

@@ -92,6 +92,7 @@ type Limits struct {
 	Pods       uint32 // pods that hold GPUs or reservations at one time
 	TextBytes  uint32 // names of nodes and domains together; 0: the engine's default
 	TableBytes uint32 // for GPU-set tables; 0: the engine's default
+	Holds      uint32 // at one time; 0: none
 }
 
 // Args is what the host needs of TopologyGPUArgs; the rest stays in the engine.
@@ -187,6 +188,17 @@ type Held struct {
 	ByCount uint32 // GPUs whose devices nobody knows, or somebody else had before
 	Rank    uint32 // None: not known
 	State   HeldState
+}
+
+// GangHold keeps GPUs of a node for a rank of a gang, although its pod is not there yet or somebody still sits on them.
+// The layout is the ABI's.
+type GangHold struct {
+	Gang           Key
+	Rank           uint32
+	Slot           uint32
+	GPUMask        uint32
+	reserved       uint32
+	DeadlineMillis int64 // since 1970: Tick ends the hold when it is later; 0: none
 }
 
 // Named are GPUs of one node that a claim's preferIds names. The layout is the ABI's.
@@ -297,6 +309,7 @@ const (
 	PlanNoTopology    PlanFlag = 8  // the cluster has no leaves
 	PlanBounded       PlanFlag = 16 // more candidates were equal than are compared
 	PlanUnknownGPU    PlanFlag = 32 // preferIds lists an id that is no GPU of the cluster
+	PlanMixedModels   PlanFlag = 64 // the gang has GPUs of more than one model
 )
 
 // Plan is what the engine answers. The layout is the ABI's.
@@ -419,6 +432,8 @@ type Stats struct {
 	GPUsFree         uint32
 	Pods             uint32
 	Gangs            uint32
+	Holds            uint32
+	GPUsKept         uint32 // of holds, that nobody has
 	Plans            uint64
 	Placed           uint64
 	Waiting          uint64
@@ -428,4 +443,5 @@ type Stats struct {
 	Steps            uint64 // candidates compared
 	Expired          uint64 // gangs whose reservation Tick gave back
 	Conflicts        uint64 // bound pods that claimed a GPU which had an owner
+	HoldsExpired     uint64 // that Tick has ended
 }

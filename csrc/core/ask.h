@@ -102,13 +102,20 @@ struct extent {
 
 /* What a placement costs and brings, without pinned members: steps 4 to 6 of spec 3.4. */
 struct gain {
-	uint32_t worst; /* least bottleneck of a member; UINT32_MAX: no member has two GPUs */
+	uint64_t models;  /* mask of the GPU models, of pinned members too */
+	uint16_t domains; /* NVLink domains that pinned members are not in, see place_domains() */
+	uint16_t worst;   /* least bottleneck of a member; UINT16_MAX: no member has two GPUs */
 	uint32_t broken_leaves, broken_nodes, opened_leaves;
 	uint32_t links; /* sum of the members' bottlenecks */
 	uint32_t score; /* sum over the members of their leaf's score */
 	uint32_t left;  /* GPUs that stay free in the leaves touched */
 	uint32_t free;  /* GPUs that were free there */
 };
+static inline uint32_t models_count(uint64_t models)
+{
+	return bits_count((uint32_t)models) + bits_count((uint32_t)(models >> 32));
+}
+
 _Static_assert((uint64_t)FROND_MEMBERS_MAX *UINT16_MAX <= UINT32_MAX, "a link is 16 bits, a score less than 14");
 
 struct answer {

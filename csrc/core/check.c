@@ -7,7 +7,16 @@
 
 #define BROKEN(out, ...) (out_printf(out, __VA_ARGS__), FROND_BROKEN)
 
-/* Invariant 1: a GPU has at most one owner; what the node says is held is what its entries hold. */
+/* What holds keep of a node, from their list alone. */
+static uint32_t kept_mask(const struct holds *holds, uint32_t slot)
+{
+	uint32_t mask = 0;
+	for (uint32_t at = 0; at < holds->used; at++)
+		mask |= holds->all[holds->order[at]].slot == slot ? holds->all[holds->order[at]].mask : 0u;
+	return mask;
+}
+
+/* Invariant 1: a GPU has at most one owner; what the node says is held is what its entries hold and holds keep. */
 static int32_t check_node(const struct core *core, uint32_t slot, struct out *out)
 {
 	const struct ledger *ledger = &core->ledger;
@@ -25,13 +34,14 @@ static int32_t check_node(const struct core *core, uint32_t slot, struct out *ou
 		held |= entry->mask;
 		by_count += entry->by_count;
 	}
-	if (held != node->held)
-		return BROKEN(out, "node %" PRIu32 " holds mask %x but its owners hold %" PRIx32, slot,
-			      (unsigned)node->held, held);
+	uint32_t kept = node->kept ? kept_mask(&ledger->holds, slot) : 0;
+	if ((held | kept) != node->held || node->kept != (kept != 0))
+		return BROKEN(out, "node %" PRIu32 " holds mask %x but its owners hold %" PRIx32 " and holds %" PRIx32,
+			      slot, (unsigned)node->held, held, kept);
 	if (node->free != node_count_free(node))
 		return BROKEN(out, "node %" PRIu32 " says %u GPUs are free, it has %" PRIu32, slot,
 			      (unsigned)node->free, node_count_free(node));
-	if (!node->present && (held != 0 || node->by_count != 0))
+	if (!node->present && (node->held != 0 || node->by_count != 0))
 		return BROKEN(out, "node %" PRIu32 " is gone but something is held there", slot);
 	if (by_count != node->by_count)
 		return BROKEN(out, "node %" PRIu32 " counts %" PRIu32 " GPUs held by count, its pods %" PRIu32, slot,
@@ -76,6 +86,45 @@ static int32_t check_entries(const struct core *core, struct out *out)
 			      "the ledger counts %" PRIu32 " entries, there are %" PRIu32 " and %" PRIu32
 			      " free of %" PRIu32,
 			      ledger->used, used, free, ledger->fresh);
+	return FROND_OK;
+}
+
+/* Holds stand in order, on nodes that know of them, each is found by gang and rank and by node, and no two share a GPU. */
+static int32_t check_holds(const struct core *core, struct out *out)
+{
+	const struct holds *holds = &core->ledger.holds;
+	uint32_t free = 0, timed = 0;
+	for (uint32_t at = 0; at < holds->used; at++) {
+		uint32_t id = holds->order[at];
+		if (id >= holds->fresh || holds->all[id].ended)
+			return BROKEN(out, "place %" PRIu32 " of the holds has none", at);
+		const struct hold *hold = &holds->all[id];
+		if (holds_find(holds, hold->gang, hold->rank) != at)
+			return BROKEN(out, "hold %" PRIu32 " is not found by its gang and rank", id);
+		if (hold->slot >= core->node_cap || !core->nodes[hold->slot].present || !core->nodes[hold->slot].kept)
+			return BROKEN(out, "hold %" PRIu32 " is on no node, or on one that does not know it", id);
+		uint32_t gpus = 0, kept = kept_mask(holds, hold->slot);
+		for (uint32_t other = holds_on(holds, hold->slot), seen = 0; other != FROND_NONE;
+		     other = holds->all[other].next) {
+			if (other >= holds->fresh || holds->all[other].ended || seen++ > holds->used)
+				return BROKEN(out, "node %" PRIu32 " lists holds that are not there", hold->slot);
+			gpus += holds->all[other].slot == hold->slot ? bits_count(holds->all[other].mask) : 0;
+		}
+		if (hold->mask == 0 || gpus != bits_count(kept) || holds_mask(holds, hold->slot) != kept)
+			return BROKEN(out, "holds on node %" PRIu32 " share a GPU, or one is not listed there",
+				      hold->slot);
+		timed += hold->deadline_ms != 0;
+		if (hold->deadline_ms != 0 && (int64_t)hold->deadline_ms < holds->soonest)
+			return BROKEN(out, "hold %" PRIu32 " ends before the soonest", id);
+	}
+	for (uint32_t id = holds->free_head; id != FROND_NONE && free <= holds->cap; id = holds->all[id].next)
+		free++;
+	if (holds->used + free != holds->fresh || holds->fresh > holds->cap || timed != holds->timed ||
+	    !key_zero(holds->lifted))
+		return BROKEN(out,
+			      "%" PRIu32 " holds and %" PRIu32 " free of %" PRIu32 ", %" PRIu32
+			      " with a deadline of %" PRIu32,
+			      holds->used, free, holds->fresh, timed, holds->timed);
 	return FROND_OK;
 }
 
@@ -129,6 +178,7 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 	const struct fabric *fabric = &core->fabric;
 	const struct leaf_sum *sum = &fabric->leaf[leaf];
 	uint32_t at_least[FROND_GPUS_MAX + 1] = {0}, free = 0, used = 0, total = 0, odd = 0, lacking = 0;
+	uint64_t models = 0;
 	for (uint32_t position = fabric->leaf_start[leaf]; position < fabric->leaf_start[leaf + 1]; position++) {
 		const struct node *node = &core->nodes[fabric->order[position]];
 		for (uint32_t i = 0; node_open(node) && i <= node_free_count(node); i++)
@@ -136,6 +186,7 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 		free += node_free_count(node);
 		used += node_used_count(node);
 		total += node->gpus;
+		models |= 1ull << node->model;
 		odd += node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf];
 		lacking += node_lacks(node);
 	}
@@ -143,7 +194,12 @@ static int32_t check_leaf(const struct core *core, uint32_t leaf, struct out *ou
 		    fabric->leaf_lacking[leaf] == lacking;
 	for (uint32_t i = 0; i <= FROND_GPUS_MAX; i++)
 		same &= sum->at_least[i] == at_least[i];
-	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " counts other GPUs than its nodes have", leaf);
+	if (!same)
+		return BROKEN(out, "leaf %" PRIu32 " counts other GPUs than its nodes have", leaf);
+	bool several = (fabric->leaf_model[leaf] & LEAF_MODELS) != 0;
+	same = models == 0 || ((models >> (fabric->leaf_model[leaf] & (LEAF_MODELS - 1)) & 1) != 0 &&
+			       (models_count(models) > 1) == several);
+	return same ? FROND_OK : BROKEN(out, "leaf %" PRIu32 " names other models than its nodes have", leaf);
 }
 
 static int32_t check_spine(const struct core *core, uint32_t spine, struct out *out)
@@ -172,6 +228,42 @@ static int32_t check_spine(const struct core *core, uint32_t spine, struct out *
 	return FROND_OK;
 }
 
+/* The sums of a block are what its leaves have, each of which has been checked. */
+static int32_t check_block(const struct fabric *fabric, uint32_t first, struct out *out)
+{
+	const struct block_sum *block = &fabric->block[first >> fabric->block_shift];
+	uint32_t end = min_u32(first + (1u << fabric->block_shift), fabric->leaf_count);
+	uint32_t least = UINT32_MAX, most = 0, kind = fabric->leaf_kind[first];
+	for (uint32_t leaf = first; leaf < end; leaf++) {
+		const struct leaf_sum *sum = &fabric->leaf[leaf];
+		least = min_u32(least, sum->free);
+		most = max_u32(most, sum->free);
+		kind = kind == fabric->leaf_kind[leaf] && sum->total == fabric->leaf[first].total ? kind : FROND_NONE;
+	}
+	bool same = block->free_least == least && block->free_most == most;
+	same &= block->kind == kind;
+	for (uint32_t i = 1; i <= FROND_GPUS_MAX; i++) {
+		least = UINT32_MAX;
+		most = 0;
+		for (uint32_t leaf = first; leaf < end; leaf++) {
+			least = min_u32(least, fabric->leaf[leaf].at_least[i]);
+			most = max_u32(most, fabric->leaf[leaf].at_least[i]);
+		}
+		same &= block->least[i - 1] == least && block->most[i - 1] == most;
+	}
+	return same ? FROND_OK
+		    : BROKEN(out, "leaves %" PRIu32 " to %" PRIu32 " have other counts than their block says", first,
+			     end - 1);
+}
+
+static int32_t check_blocks(const struct fabric *fabric, struct out *out)
+{
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf += 1u << fabric->block_shift)
+		if (check_block(fabric, leaf, out) != FROND_OK)
+			return FROND_BROKEN;
+	return FROND_OK;
+}
+
 static int32_t check_fabric(const struct core *core, struct out *out)
 {
 	const struct fabric *fabric = &core->fabric;
@@ -197,6 +289,8 @@ static int32_t check_fabric(const struct core *core, struct out *out)
 	for (spine = 0; spine < fabric->spine_count; spine++)
 		if (check_spine(core, spine, out) != FROND_OK)
 			return FROND_BROKEN;
+	if (check_blocks(fabric, out) != FROND_OK)
+		return FROND_BROKEN;
 	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
 		present += core->nodes[slot].present;
 		placed += fabric->position[slot] != FROND_NONE;
@@ -251,6 +345,8 @@ int32_t core_check(const struct core *core, struct out *out)
 	for (uint32_t slot = 0; code == FROND_OK && slot < core->node_cap; slot++)
 		if (core->nodes[slot].present || core->nodes[slot].held != 0 || core->nodes[slot].by_count != 0)
 			code = check_node(core, slot, out);
+	if (code == FROND_OK)
+		code = check_holds(core, out);
 	if (code == FROND_OK)
 		code = check_gangs(core, out);
 	if (code == FROND_OK)
@@ -396,6 +492,15 @@ static void dump_pod(const struct core *core, const struct entry *entry, struct 
 		dump_gang(&core->gangs.gangs[entry_gang(entry)], line);
 }
 
+static void dump_hold(const struct hold *hold, struct line *line)
+{
+	put_key(line, "hold gang ", hold->gang);
+	put_number(line, " rank ", hold->rank);
+	put_number(line, " node ", hold->slot);
+	put_hex(line, " mask ", hold->mask);
+	put_number(line, " deadline ", hold->deadline_ms);
+}
+
 /* ---- pods by key ----------------------------------------------------------------------------------------------------------- */
 
 static bool pod_before(const void *context, uint32_t a, uint32_t b)
@@ -504,5 +609,9 @@ void core_dump(struct core *core, struct out *out)
 			put_line(&line, out);
 			last = entry->pod;
 		}
+	}
+	for (uint32_t at = 0; at < core->ledger.holds.used; at++) {
+		dump_hold(&core->ledger.holds.all[core->ledger.holds.order[at]], &line);
+		put_line(&line, out);
 	}
 }

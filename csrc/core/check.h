@@ -12,7 +12,7 @@
 /* FROND_BROKEN with one sentence in out, or FROND_OK. */
 int32_t core_check(const struct core *core, struct out *out);
 
-/* The same state gives the same bytes, whatever the history: entries by key, nodes by slot. */
+/* The same state gives the same bytes, whatever the history: nodes by slot, entries by key, holds by gang and rank. */
 void core_dump(struct core *core, struct out *out);
 
 #endif

@@ -6,9 +6,9 @@ void core_layout(struct core *core, struct arena *arena, const struct frond_limi
 	uint32_t nodes = limits->nodes, pods = limits->pods;
 	core->node_cap = nodes;
 	core->nodes = arena_take(arena, nodes, sizeof *core->nodes);
-	undo_layout(&core->undo, arena, pods);
+	undo_layout(&core->undo, arena, pods, limits->holds);
 	fabric_layout(&core->fabric, arena, &core->undo, nodes);
-	ledger_layout(&core->ledger, arena, &core->undo, &core->fabric, core->nodes, pods);
+	ledger_layout(&core->ledger, arena, &core->undo, &core->fabric, core->nodes, pods, limits->holds);
 	gangs_layout(&core->gangs, arena, &core->ledger, pods);
 	tables_layout(&core->tables, arena, limits->table_bytes);
 	core->sets = core->tables.sets;
@@ -42,10 +42,12 @@ void core_node_put(struct core *core, uint32_t slot, const struct node *node)
 	struct node next = *node;
 	next.present = true;
 	next.held = mine->held;
+	next.kept = mine->kept;
 	next.by_count = mine->by_count;
 	next.first = mine->first;
 	node_settle(&next);
-	if (mine->present && (node_kind(mine) != node_kind(&next) || mine->uplink_gbps != next.uplink_gbps))
+	if (mine->present &&
+	    (node_kind(mine) != node_kind(&next) || mine->model != next.model || mine->uplink_gbps != next.uplink_gbps))
 		core->fabric.stale = true;
 	fabric_take_out(&core->fabric, slot, mine);
 	if (mine->present)
@@ -63,6 +65,14 @@ static void leave(struct core *core, uint32_t entry)
 	core->generation++;
 }
 
+/* The hold at this place in their order is over. */
+static void end_hold(struct core *core, uint32_t at)
+{
+	ledger_let_go(&core->ledger, core->ledger.holds.order[at]);
+	holds_sweep(&core->ledger.holds, at, at + 1);
+	core->generation++;
+}
+
 void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *context, uint32_t label), void *context)
 {
 	assert(slot < core->node_cap && core->nodes[slot].present && core->undo.depth == 0);
@@ -71,6 +81,9 @@ void core_node_remove(struct core *core, uint32_t slot, void (*left)(void *conte
 		leave(core, entry);
 		left(context, label);
 	}
+	const struct holds *holds = &core->ledger.holds;
+	for (uint32_t id = holds_on(holds, slot); id != FROND_NONE; id = holds_on(holds, slot))
+		end_hold(core, holds_find(holds, holds->all[id].gang, holds->all[id].rank));
 	fabric_take_out(&core->fabric, slot, &core->nodes[slot]);
 	tables_drop(&core->tables, core->nodes[slot].topology);
 	core->nodes[slot] = (struct node){.first = FROND_NONE};
@@ -85,7 +98,7 @@ static bool says_the_same(const struct core *core, const struct entry *entry, co
 		return false;
 	uint32_t lacks = pod->mask & ~(uint32_t)entry->mask;
 	return pod->mask == 0 ||
-	       ((entry->mask & ~pod->mask) == 0 && (lacks & ~(uint32_t)core->nodes[pod->slot].held) == 0);
+	       ((entry->mask & ~pod->mask) == 0 && (lacks & ~ledger_owned(&core->ledger, pod->slot)) == 0);
 }
 
 /* The same pod on the same node with the same number of GPUs, which now have names. */
@@ -93,13 +106,27 @@ static bool tells_devices(const struct core *core, const struct entry *entry, co
 {
 	return pod->mask != 0 && entry->by_count > 0 && entry_slot(entry) == pod->slot &&
 	       entry_gpus(entry) == bits_count(pod->mask) && (entry->mask & ~pod->mask) == 0 &&
-	       ((pod->mask & ~(uint32_t)entry->mask) & core->nodes[pod->slot].held) == 0;
+	       ((pod->mask & ~(uint32_t)entry->mask) & ledger_owned(&core->ledger, pod->slot)) == 0;
+}
+
+/* A bound pod of this rank has come to the node: if that was kept for it, the hold has done its work. One that lies elsewhere
+ * stays: it is for the pod that replaces this one. */
+static void take_over(struct core *core, uint32_t entry)
+{
+	const struct entry *pod = &core->ledger.entries[entry];
+	if (!core->nodes[entry_slot(pod)].kept || entry_gang(pod) == FROND_NONE || entry_rank(pod) == FROND_NONE)
+		return;
+	const struct holds *holds = &core->ledger.holds;
+	uint32_t at = holds_find(holds, core->gangs.gangs[entry_gang(pod)].key, entry_rank(pod));
+	if (at != FROND_NONE && holds->all[holds->order[at]].slot == entry_slot(pod))
+		end_hold(core, at);
 }
 
 /* Facts that a pod may tell later than that it is bound. */
 static void learn(struct core *core, uint32_t at, const struct core_pod *pod, bool *joined)
 {
 	struct entry *entry = &core->ledger.entries[at];
+	bool known = true; /* by gang and rank */
 	if (entry->hold == HOLD_RESERVED) {
 		gangs_bound(&core->gangs, at);
 		core->generation++;
@@ -109,11 +136,15 @@ static void learn(struct core *core, uint32_t at, const struct core_pod *pod, bo
 		gangs_part(&core->gangs, at);
 		gangs_join(&core->gangs, pod->gang, at);
 		core->generation++;
+		known = false;
 	}
 	if (pod->rank != FROND_NONE && entry_rank(entry) != pod->rank) {
 		entry->rank_up = (pod->rank + 1) & ID_MASK;
 		core->generation++;
+		known = false;
 	}
+	if (!known)
+		take_over(core, at);
 	entry->budgeted = pod->budgeted;
 	*joined = entry_label(entry) == FROND_NONE && pod->label != FROND_NONE;
 	if (*joined)
@@ -157,6 +188,7 @@ int32_t core_pod_put(struct core *core, const struct core_pod *pod, bool *joined
 		gangs_join(&core->gangs, gang, at);
 	if (!key_zero(gang) && key_equal(gang, kept.key))
 		gangs_carry(&core->gangs, entry_gang(&core->ledger.entries[at]), &kept); /* nobody has left */
+	take_over(core, at);
 	*joined = true;
 	core->generation++;
 	return FROND_OK;
@@ -210,10 +242,26 @@ static int32_t reservable(const struct core *core, const struct frond_member *me
 	return FROND_OK;
 }
 
-int32_t core_reserve(struct core *core, const struct frond_request *request, const struct frond_member *members,
-		     const struct frond_place *places)
+/* Pods of these ranks have come: their holds are over, wherever they lie, for a better plan has replaced them. */
+static void end_holds(struct core *core, const struct frond_request *request, const struct frond_member *members)
 {
-	uint32_t fresh = 0;
+	struct holds *holds = &core->ledger.holds;
+	uint32_t first, end;
+	holds_of(holds, request->gang, &first, &end);
+	for (uint32_t i = 0; first < end && i < request->members; i++) {
+		uint32_t at = holds_find(holds, request->gang, members[i].rank);
+		if (members[i].pinned_slot == FROND_NONE && at != FROND_NONE && !holds->all[holds->order[at]].ended)
+			ledger_let_go(&core->ledger, holds->order[at]);
+	}
+	holds_sweep(holds, first, end);
+}
+
+/* The gang's own holds are lifted. */
+static int32_t reserve(struct core *core, const struct frond_request *request, const struct frond_member *members,
+		       const struct frond_place *places)
+{
+	uint32_t fresh = 0, holds, holds_end;
+	holds_of(&core->ledger.holds, request->gang, &holds, &holds_end);
 	for (uint32_t i = 0; i < request->members; i++) {
 		int32_t code = reservable(core, &members[i], &places[i]);
 		if (code != FROND_OK)
@@ -221,7 +269,8 @@ int32_t core_reserve(struct core *core, const struct frond_request *request, con
 		fresh += members[i].pinned_slot == FROND_NONE;
 	}
 	if (fresh > core->ledger.cap - core->ledger.used ||
-	    !undo_room_bytes(&core->undo, UNDO_OPERATION + (uint64_t)UNDO_RESERVING * fresh))
+	    !undo_room_bytes(&core->undo, UNDO_OPERATION + (uint64_t)UNDO_RESERVING * fresh +
+						  (uint64_t)UNDO_HOLD * min_u32(fresh, holds_end - holds)))
 		return FROND_LIMIT;
 	uint64_t generation = core->generation, logged = core->undo.used;
 	uint32_t i = 0;
@@ -252,8 +301,18 @@ int32_t core_reserve(struct core *core, const struct frond_request *request, con
 	uint32_t id = gangs_find(&core->gangs, request->gang);
 	if (id != FROND_NONE)
 		gangs_promise(&core->gangs, id, request->min_member, request->priority, request->deadline_ms);
+	end_holds(core, request, members);
 	core->generation++;
 	return FROND_OK;
+}
+
+int32_t core_reserve(struct core *core, const struct frond_request *request, const struct frond_member *members,
+		     const struct frond_place *places)
+{
+	ledger_lift(&core->ledger, request->gang);
+	int32_t code = reserve(core, request, members, places);
+	ledger_lower(&core->ledger);
+	return code;
 }
 
 static int32_t find_reserved(const struct core *core, struct frond_key pod, uint32_t *at)
@@ -337,11 +396,120 @@ int32_t core_release_gang(struct core *core, struct frond_key gang, uint32_t *po
 	return FROND_OK;
 }
 
+/* ---- holds ------------------------------------------------------------------------------------------------------------ */
+
+static enum hold_fault fault_of(const struct core *core, const struct frond_hold *hold)
+{
+	if (key_zero(hold->gang))
+		return HOLD_NO_GANG;
+	if (hold->rank > FROND_RANK_MAX)
+		return HOLD_BAD_RANK;
+	if (hold->slot >= core->node_cap || !core->nodes[hold->slot].present)
+		return HOLD_NO_NODE;
+	if (hold->gpu_mask == 0 || (hold->gpu_mask & ~bits_first(core->nodes[hold->slot].gpus)) != 0)
+		return HOLD_BAD_MASK;
+	if (hold->reserved != 0)
+		return HOLD_NOT_ZERO;
+	return hold->deadline_ms < 0 || hold->deadline_ms > FROND_DEADLINE_MAX ? HOLD_BAD_DEADLINE : HOLD_FINE;
+}
+
+enum hold_fault core_hold_put(struct core *core, const struct frond_hold *list, uint32_t count, uint32_t *bad)
+{
+	struct ledger *ledger = &core->ledger;
+	enum hold_fault fault = HOLD_FINE;
+	uint32_t formed = 0;
+	bool twice;
+	assert(core->undo.depth == 0);
+	if (count > ledger->holds.cap - ledger->holds.used)
+		return HOLD_NO_ROOM;
+	while (formed < count && (fault = fault_of(core, &list[formed])) == HOLD_FINE)
+		formed++;
+	/* Of those before the first that is not well formed one may have to be named instead. */
+	bool good = fault == HOLD_FINE ? ledger_keep(ledger, list, count, bad, &twice)
+				       : holds_try(&ledger->holds, list, formed, bad, &twice);
+	if (!good)
+		return twice ? HOLD_TWICE : HOLD_CLASH;
+	*bad = formed;
+	core->generation += fault == HOLD_FINE && count > 0;
+	return fault;
+}
+
+/* Could a pod be booked on the hold's GPUs, which are not kept from it? */
+static bool hold_ready(const struct core *core, const struct hold *hold)
+{
+	struct node node = core->nodes[hold->slot];
+	node.held = (uint16_t)(node.held & ~(hold->mask & ~ledger_owned(&core->ledger, hold->slot)));
+	return node_open(&node) && (hold->mask & ~node_free_mask(&node)) == 0 &&
+	       bits_count(hold->mask) <= node_count_free(&node);
+}
+
+int32_t core_hold_take(struct core *core, struct frond_key gang, uint32_t rank, struct frond_key pod)
+{
+	const struct holds *holds = &core->ledger.holds;
+	uint32_t at = holds_find(holds, gang, rank), entry;
+	if (at == FROND_NONE)
+		return FROND_UNKNOWN;
+	const struct hold hold = holds->all[holds->order[at]];
+	if (ledger_find(&core->ledger, pod) != FROND_NONE || !hold_ready(core, &hold))
+		return FROND_STALE;
+	if (core->ledger.used == core->ledger.cap || !undo_room(&core->undo, 2))
+		return FROND_LIMIT;
+	end_hold(core, at);
+	int32_t code =
+		ledger_enter(&core->ledger, pod, HOLD_RESERVED, hold.slot, hold.mask, 0, rank, FROND_NONE, &entry);
+	assert(code == FROND_OK);
+	gangs_join(&core->gangs, gang, entry);
+	uint32_t id = entry_gang(&core->ledger.entries[entry]);
+	gangs_promise(&core->gangs, id, (uint32_t)core->gangs.gangs[id].min_member, core->gangs.gangs[id].priority,
+		      (int64_t)hold.deadline_ms);
+	return FROND_OK;
+}
+
+uint32_t core_hold_drop(struct core *core, struct frond_key gang, uint32_t rank)
+{
+	struct holds *holds = &core->ledger.holds;
+	uint32_t first, end;
+	assert(core->undo.depth == 0);
+	holds_of(holds, gang, &first, &end);
+	if (rank != FROND_NONE) {
+		uint32_t at = holds_find(holds, gang, rank);
+		first = at == FROND_NONE ? 0 : at;
+		end = at == FROND_NONE ? 0 : at + 1;
+	}
+	for (uint32_t at = first; at < end; at++)
+		ledger_let_go(&core->ledger, holds->order[at]);
+	holds_sweep(holds, first, end);
+	core->generation += end - first;
+	return end - first;
+}
+
+/* Ends the holds whose deadline is before now_ms. */
+static void end_overdue(struct core *core, int64_t now_ms)
+{
+	struct holds *holds = &core->ledger.holds;
+	uint32_t used = holds->used;
+	if (holds->timed == 0 || holds->soonest >= now_ms)
+		return;
+	holds->soonest = INT64_MAX;
+	for (uint32_t at = 0; at < used; at++) {
+		const struct hold *hold = &holds->all[holds->order[at]];
+		int64_t deadline_ms = (int64_t)hold->deadline_ms;
+		if (deadline_ms != 0 && deadline_ms < now_ms)
+			ledger_let_go(&core->ledger, holds->order[at]);
+		else if (deadline_ms != 0 && deadline_ms < holds->soonest)
+			holds->soonest = deadline_ms;
+	}
+	holds_sweep(holds, 0, used);
+	core->holds_expired += used - holds->used;
+	core->generation += used - holds->used;
+}
+
 uint32_t core_tick(struct core *core, int64_t now_ms, struct frond_key *expired, uint32_t cap,
 		   void (*left)(void *context, uint32_t label), void *context)
 {
 	assert(core->undo.depth == 0);
 	uint32_t count = 0;
+	end_overdue(core, now_ms);
 	for (uint32_t id = gangs_overdue(&core->gangs, now_ms); id != FROND_NONE && count < cap;
 	     id = gangs_overdue(&core->gangs, now_ms)) {
 		expired[count++] = core->gangs.gangs[id].key;
@@ -384,7 +552,9 @@ void core_stats(const struct core *core, struct frond_stats *out)
 				    .bounded = core->bounded,
 				    .steps = core->steps,
 				    .expired = core->expired,
-				    .conflicts = core->ledger.conflicts};
+				    .conflicts = core->ledger.conflicts,
+				    .holds = core->ledger.holds.used,
+				    .holds_expired = core->holds_expired};
 	out->nodes_without_leaf = core->fabric.node_count - core->fabric.leaf_start[core->fabric.leaf_count];
 	for (uint32_t slot = 0; slot < core->node_cap; slot++) {
 		const struct node *node = &core->nodes[slot];
@@ -394,6 +564,9 @@ void core_stats(const struct core *core, struct frond_stats *out)
 		out->gpus_unhealthy += bits_count(node->unhealthy & bits_first(node->gpus));
 		out->gpus_by_count += node->by_count;
 		out->gpus_free += node_free_count(node);
+		if (node->kept)
+			out->gpus_kept += bits_count(bits_first(node->gpus) & holds_mask(&core->ledger.holds, slot) &
+						     ~ledger_owned(&core->ledger, slot));
 	}
 	for (uint32_t at = 0; at < core->ledger.fresh; at++) {
 		const struct entry *entry = &core->ledger.entries[at];

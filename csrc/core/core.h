@@ -21,7 +21,7 @@ struct core {
 	struct tables tables; /* the sets, their memory, and how many nodes have each */
 	struct place_work *work;
 	uint64_t generation; /* grows with every change; undo takes it back */
-	uint64_t plans, placed, waiting, refused, relaxed, bounded, steps, expired;
+	uint64_t plans, placed, waiting, refused, relaxed, bounded, steps, expired, holds_expired;
 };
 
 /* scratch: bytes of the planner's that the caller wants too, see place_scratch(). */
@@ -57,9 +57,29 @@ int32_t core_confirm(struct core *core, struct frond_key pod);
 int32_t core_release(struct core *core, struct frond_key pod, uint32_t *label);
 int32_t core_release_gang(struct core *core, struct frond_key gang, uint32_t *pods,
 			  void (*left)(void *context, uint32_t label), void *context);
-/* Gives the unbound places of overdue gangs back; their keys, up to cap; returns how many there were. */
+/* Ends overdue holds, and gives the unbound places of overdue gangs back; their keys, up to cap; returns how many there were. */
 uint32_t core_tick(struct core *core, int64_t now_ms, struct frond_key *expired, uint32_t cap,
 		   void (*left)(void *context, uint32_t label), void *context);
+
+/* Why a hold cannot be put. */
+enum hold_fault {
+	HOLD_FINE,
+	HOLD_NO_ROOM, /* for all of them */
+	HOLD_NO_GANG,
+	HOLD_BAD_RANK,
+	HOLD_NO_NODE,
+	HOLD_BAD_MASK,
+	HOLD_NOT_ZERO, /* a reserved field */
+	HOLD_BAD_DEADLINE,
+	HOLD_CLASH, /* another hold has a GPU of it */
+	HOLD_TWICE, /* another hold is for the same rank */
+};
+/* Holds, all or none; *bad: which one is the first that cannot be put. */
+enum hold_fault core_hold_put(struct core *core, const struct frond_hold *list, uint32_t count, uint32_t *bad);
+/* The pod of a hold's rank is booked on its GPUs, and the hold is over. */
+int32_t core_hold_take(struct core *core, struct frond_key gang, uint32_t rank, struct frond_key pod);
+/* Ends the hold of a rank, or all of a gang (FROND_NONE); returns how many. */
+uint32_t core_hold_drop(struct core *core, struct frond_key gang, uint32_t rank);
 
 /* What if: taken back by core_undo(), to any depth. FROND_LIMIT: the log is full. */
 int32_t core_what_if(struct core *core);

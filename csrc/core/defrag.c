@@ -86,7 +86,9 @@ static bool movable(const struct dig *dig, const struct entry *entry)
 
 static uint32_t frees(const struct dig *dig, const struct entry *entry)
 {
-	return bits_count(entry->mask & ~(uint32_t)dig->core->nodes[entry_slot(entry)].unhealthy) + entry->by_count;
+	return bits_count(ledger_frees(&dig->core->ledger, entry) &
+			  ~(uint32_t)dig->core->nodes[entry_slot(entry)].unhealthy) +
+	       (uint32_t)entry->by_count;
 }
 
 /* ---- what a gang must keep -------------------------------------------------------------------------------------------- */
@@ -416,7 +418,9 @@ static bool like_before(const struct dig *dig, uint32_t m)
 	bool constrained = dig->ask.gpu.mode == MODE_REQUIRED ||
 			   dig->work->gangs[mover->gang].terms.gpu.mode == MODE_REQUIRED; /* devices matter */
 	return mover->gang == before->gang && mover->from == before->from && mover->gpus == before->gpus &&
-	       !before->fixed && !before->moves && !constrained;
+	       !before->fixed && !before->moves && !constrained &&
+	       frees(dig, &dig->core->ledger.entries[mover->entry]) ==
+		       frees(dig, &dig->core->ledger.entries[before->entry]); /* one may be unhealthy or kept */
 }
 
 /* Members from `start` on that leave, `chosen` having left. Depth: DEFRAG_DEPTH. */

@@ -18,11 +18,14 @@ void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo
 	fabric->leaf_uplink = arena_raw(arena, leaves, sizeof *fabric->leaf_uplink);
 	fabric->leaf_kind = arena_raw(arena, leaves, sizeof *fabric->leaf_kind);
 	fabric->leaf_lacking = arena_raw(arena, leaves, sizeof *fabric->leaf_lacking);
+	fabric->leaf_model = arena_raw(arena, leaves, sizeof *fabric->leaf_model);
 	fabric->leaf_slowest = arena_raw(arena, leaves, sizeof *fabric->leaf_slowest);
 	fabric->leaf = arena_raw(arena, leaves, sizeof *fabric->leaf);
 	fabric->spine_start = arena_raw(arena, spines + 1, sizeof *fabric->spine_start);
 	fabric->spine_core = arena_raw(arena, spines, sizeof *fabric->spine_core);
 	fabric->spine = arena_raw(arena, spines, sizeof *fabric->spine);
+	fabric->block = arena_raw(arena, FABRIC_BLOCKS(nodes), sizeof *fabric->block);
+	fabric->block_most = (uint32_t)FABRIC_BLOCKS(nodes);
 	if (arena->base == NULL)
 		return;
 	for (uint32_t slot = 0; slot < nodes; slot++)
@@ -33,16 +36,21 @@ void fabric_layout(struct fabric *fabric, struct arena *arena, struct undo *undo
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
 
+/* at_least[0 … so many - 1] of its leaf and spine count the node. */
+static uint32_t counts_of(const struct node *node)
+{
+	return node_open(node) ? node_free_count(node) + 1 : 0;
+}
+
 static void account(struct fabric *fabric, uint32_t leaf_id, const struct node *node, uint32_t one)
 {
 	struct leaf_sum *leaf = &fabric->leaf[leaf_id];
 	struct spine_sum *spine = &fabric->spine[fabric->leaf_spine[leaf_id]];
 	uint32_t free = node_free_count(node), used = node_used_count(node);
-	if (node_open(node))
-		for (uint32_t i = 0; i <= free; i++) {
-			leaf->at_least[i] = (uint16_t)(leaf->at_least[i] + one);
-			spine->at_least[i] += one;
-		}
+	for (uint32_t i = 0; i < counts_of(node); i++) {
+		leaf->at_least[i] = (uint16_t)(leaf->at_least[i] + one);
+		spine->at_least[i] += one;
+	}
 	if (node->unhealthy != 0 || node_kind(node) != fabric->leaf_kind[leaf_id])
 		leaf->odd = (uint16_t)(leaf->odd + one);
 	leaf->free += one * free; /* one is 1 or, modulo 2^32, -1 */
@@ -85,6 +93,79 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
 	}
 }
 
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+/* What the leaves of a block have, at the least and at the most. The loops over the counts have no branch and a fixed end, and
+ * write what nobody else can see: compilers make a few instructions of each, so that a delta may do this. */
+static void count_ends(const struct leaf_sum *leaves, uint32_t count, struct block_sum *block)
+{
+	struct block_sum sum = {.free_least = leaves->free, .free_most = leaves->free, .kind = block->kind};
+	memcpy(sum.least, &leaves->at_least[1], sizeof sum.least);
+	memcpy(sum.most, &leaves->at_least[1], sizeof sum.most);
+	for (uint32_t leaf = 1; leaf < count; leaf++) {
+		const uint16_t *counts = &leaves[leaf].at_least[1];
+		for (uint32_t i = 0; i < FROND_GPUS_MAX; i++)
+			sum.least[i] = counts[i] < sum.least[i] ? counts[i] : sum.least[i];
+		for (uint32_t i = 0; i < FROND_GPUS_MAX; i++)
+			sum.most[i] = counts[i] > sum.most[i] ? counts[i] : sum.most[i];
+		sum.free_least = min_u32(sum.free_least, leaves[leaf].free);
+		sum.free_most = max_u32(sum.free_most, leaves[leaf].free);
+	}
+	*block = sum;
+}
+
+static void count_blocks(struct fabric *fabric)
+{
+	fabric->block_shift = FABRIC_BLOCK_SHIFT;
+	while (fabric->leaf_count > fabric->block_most << fabric->block_shift)
+		fabric->block_shift++;
+	assert(fabric->block_shift <= FABRIC_BLOCK_SHIFT_MOST);
+	for (uint32_t first = 0; first < fabric->leaf_count; first = block_end(fabric, first)) {
+		struct block_sum *block = &fabric->block[first >> fabric->block_shift];
+		block->kind = fabric->leaf_kind[first];
+		for (uint32_t leaf = first; leaf < block_end(fabric, first); leaf++)
+			if (fabric->leaf_kind[leaf] != block->kind ||
+			    fabric->leaf[leaf].total != fabric->leaf[first].total)
+				block->kind = FROND_NONE;
+		count_ends(&fabric->leaf[first], block_end(fabric, first) - first, block);
+	}
+}
+
+/* Before a node of this leaf is taken out. */
+static void leave_block(struct fabric *fabric, uint32_t leaf, const struct node *node)
+{
+	fabric->out.counts = counts_of(node);
+	fabric->out.free = fabric->leaf[leaf].free;
+}
+
+/* After it was put in: a count has changed by one at the most. A leaf that was at an end and no longer is may have been the
+ * only one there: then all of them are looked at. */
+static void enter_block(struct fabric *fabric, uint32_t leaf_id, const struct node *node)
+{
+	struct block_sum *block = &fabric->block[leaf_id >> fabric->block_shift];
+	const struct leaf_sum *leaf = &fabric->leaf[leaf_id];
+	uint32_t before = fabric->out.counts, now = counts_of(node);
+	bool left = (fabric->out.free == block->free_least && leaf->free > block->free_least) ||
+		    (fabric->out.free == block->free_most && leaf->free < block->free_most);
+	block->free_least = min_u32(block->free_least, leaf->free);
+	block->free_most = max_u32(block->free_most, leaf->free);
+	for (uint32_t gpus = max_u32(before, 1); gpus < now; gpus++) { /* one more */
+		uint16_t here = leaf->at_least[gpus], *most = &block->most[gpus - 1];
+		*most = here > *most ? here : *most;
+		left |= here == block->least[gpus - 1] + 1;
+	}
+	for (uint32_t gpus = max_u32(now, 1); gpus < before; gpus++) { /* one less */
+		uint16_t here = leaf->at_least[gpus], *least = &block->least[gpus - 1];
+		*least = here < *least ? here : *least;
+		left |= here + 1 == block->most[gpus - 1];
+	}
+	uint32_t first = leaf_id >> fabric->block_shift << fabric->block_shift;
+	if (left)
+		count_ends(&fabric->leaf[first], block_end(fabric, first) - first, block);
+}
+
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
+
 static uint32_t leaf_of_slot(const struct fabric *fabric, uint32_t slot)
 {
 	uint32_t position = fabric->position[slot];
@@ -95,23 +176,46 @@ void fabric_take_out(struct fabric *fabric, uint32_t slot, const struct node *no
 {
 	uint32_t leaf = leaf_of_slot(fabric, slot);
 	fabric->lacking -= node->present && node_lacks(node);
-	if (leaf != FROND_NONE && node->present)
-		account(fabric, leaf, node, UINT32_MAX);
+	if (leaf == FROND_NONE || !node->present)
+		return;
+	leave_block(fabric, leaf, node);
+	account(fabric, leaf, node, UINT32_MAX);
 }
 
 void fabric_put_in(struct fabric *fabric, uint32_t slot, const struct node *node)
 {
 	uint32_t leaf = leaf_of_slot(fabric, slot);
 	fabric->lacking += node->present && node_lacks(node);
-	if (leaf != FROND_NONE && node->present)
-		account(fabric, leaf, node, 1);
+	if (leaf == FROND_NONE || !node->present)
+		return;
+	account(fabric, leaf, node, 1);
+	enter_block(fabric, leaf, node);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
 static bool same_node(const struct node *a, const struct node *b)
 {
-	return node_kind(a) == node_kind(b) && a->uplink_gbps == b->uplink_gbps;
+	return node_kind(a) == node_kind(b) && a->model == b->model && a->uplink_gbps == b->uplink_gbps;
+}
+
+/* The same nodes share an NVLink domain: domains are numbered in the order of their first nodes. */
+static bool same_domains(const struct fabric *fabric, uint32_t a_node, uint32_t b_node, uint32_t count)
+{
+	const uint32_t *a = fabric->domain_of + a_node, *b = fabric->domain_of + b_node;
+	uint32_t apart = 0; /* b's number less a's, modulo 2^32 */
+	bool known = false;
+	for (uint32_t i = 0; i < count; i++) {
+		if ((a[i] == FROND_NONE) != (b[i] == FROND_NONE))
+			return false;
+		if (a[i] == FROND_NONE)
+			continue;
+		apart = known ? apart : b[i] - a[i];
+		known = true;
+		if (b[i] - a[i] != apart)
+			return false;
+	}
+	return true;
 }
 
 static bool same_shape(const struct fabric *fabric, const struct node *nodes, uint32_t a, uint32_t b)
@@ -129,7 +233,7 @@ static bool same_shape(const struct fabric *fabric, const struct node *nodes, ui
 	for (uint32_t i = 0; i < count; i++)
 		if (!same_node(&nodes[fabric->order[a_node + i]], &nodes[fabric->order[b_node + i]]))
 			return false;
-	return true;
+	return fabric->domain_count == 0 || same_domains(fabric, a_node, b_node, count);
 }
 
 static void compare_shapes(struct fabric *fabric, const struct node *nodes)
@@ -146,26 +250,50 @@ static void compare_shapes(struct fabric *fabric, const struct node *nodes)
 	}
 }
 
+/* Is the leaf split into several NVLink domains, or into some and nodes in none? */
+static bool leaf_split(const struct fabric *fabric, uint32_t first, uint32_t end)
+{
+	uint32_t domains = 0, next = 0; /* they are numbered in order: a lower one has been seen */
+	bool split = false;
+	for (uint32_t at = first; at < end && fabric->domain_count > 0; at++) {
+		uint32_t domain = fabric->domain_of[at];
+		split |= domain != fabric->domain_of[first];
+		if (domain == FROND_NONE || domain < next)
+			continue;
+		next = domain + 1;
+		domains++;
+	}
+	return split && domains <= LEAF_DOMAINS;
+}
+
 void fabric_settle(struct fabric *fabric, const struct node *nodes)
 {
 	assert(fabric->undo->depth == 0);
 	fabric->gpus_most = 0;
+	fabric->split = fabric->unlike = false;
 	memset(fabric->leaf, 0, fabric->leaf_count * sizeof *fabric->leaf);
 	memset(fabric->spine, 0, fabric->spine_count * sizeof *fabric->spine);
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
 		uint32_t first = fabric->leaf_start[leaf], end = fabric->leaf_start[leaf + 1];
 		uint32_t kind = first < end ? node_kind(&nodes[fabric->order[first]]) : KIND_NONE, slowest = UINT32_MAX;
+		uint32_t model = first < end ? nodes[fabric->order[first]].model : 0;
 		for (uint32_t position = first; position < end; position++) {
 			const struct node *node = &nodes[fabric->order[position]];
+			model |= node->model != (model & (LEAF_MODELS - 1)) ? LEAF_MODELS : 0u;
 			kind = node_kind(node) == kind ? kind : KIND_NONE;
 			uint32_t uplink = node->uplink_gbps;
 			fabric->gpus_most = max_u32(fabric->gpus_most, node->gpus);
 			slowest = min_u32(slowest, uplink == 0 ? UINT32_MAX : uplink);
 		}
 		fabric->leaf_kind[leaf] = (uint16_t)kind;
+		bool split = leaf_split(fabric, first, end);
+		fabric->split |= split;
+		fabric->leaf_model[leaf] = (uint8_t)(model | (split ? LEAF_SPLIT : 0u));
+		fabric->unlike |= fabric->leaf_model[leaf] != fabric->leaf_model[0];
 		fabric->leaf_slowest[leaf] = slowest;
 		count_leaf(fabric, leaf, nodes);
 	}
+	count_blocks(fabric);
 	compare_shapes(fabric, nodes);
 	fabric->stale = false;
 }

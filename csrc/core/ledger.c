@@ -12,19 +12,20 @@ static uint32_t hash(const struct ledger *ledger, struct frond_key pod)
 }
 
 void ledger_layout(struct ledger *ledger, struct arena *arena, struct undo *undo, struct fabric *fabric,
-		   struct node *nodes, uint32_t pod_cap)
+		   struct node *nodes, uint32_t pod_cap, uint32_t hold_cap)
 {
 	uint32_t buckets = 16;
 	while (buckets < pod_cap / 2)
 		buckets *= 2;
 	ledger->undo = undo;
-	undo_own(undo, UNDO_ENTER, UNDO_LEAVE, take_back, ledger);
+	undo_own(undo, UNDO_ENTER, UNDO_LET_GO, take_back, ledger);
 	ledger->fabric = fabric;
 	ledger->nodes = nodes;
 	ledger->cap = pod_cap;
 	ledger->bucket_mask = buckets - 1;
 	ledger->entries = arena_raw(arena, pod_cap, sizeof *ledger->entries);
 	ledger->bucket = arena_raw(arena, buckets, sizeof *ledger->bucket);
+	holds_layout(&ledger->holds, arena, hold_cap);
 	if (arena->base == NULL)
 		return;
 	for (uint32_t i = 0; i < buckets; i++)
@@ -49,11 +50,27 @@ uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu)
 	return at;
 }
 
+uint32_t ledger_owned(const struct ledger *ledger, uint32_t slot)
+{
+	uint32_t owned = 0;
+	if (!ledger->nodes[slot].kept)
+		return ledger->nodes[slot].held;
+	for (uint32_t at = ledger->nodes[slot].first; at != FROND_NONE; at = entry_node_next(&ledger->entries[at]))
+		owned |= (uint32_t)ledger->entries[at].mask;
+	return owned;
+}
+
+uint32_t ledger_frees(const struct ledger *ledger, const struct entry *entry)
+{
+	bool kept = ledger->nodes[entry_slot(entry)].kept;
+	return (uint32_t)entry->mask & ~(kept ? holds_mask(&ledger->holds, entry_slot(entry)) : 0);
+}
+
 void ledger_count(struct ledger *ledger, const struct entry *entry, bool onto)
 {
 	struct node *node = &ledger->nodes[entry_slot(entry)];
 	fabric_take_out(ledger->fabric, entry_slot(entry), node);
-	node->held = (uint16_t)(onto ? node->held | entry->mask : node->held & ~entry->mask);
+	node->held = (uint16_t)(onto ? node->held | entry->mask : node->held & ~ledger_frees(ledger, entry));
 	node_count(node, (uint32_t)entry->by_count, onto);
 	node_settle(node);
 	fabric_put_in(ledger->fabric, entry_slot(entry), node);
@@ -120,7 +137,7 @@ static uint32_t out_of_chain(struct ledger *ledger, uint32_t at)
 	return before;
 }
 
-int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold, uint32_t slot, uint32_t mask,
+int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum holding hold, uint32_t slot, uint32_t mask,
 		     uint32_t by_count, uint32_t rank, uint32_t label, uint32_t *out)
 {
 	assert(hold != HOLD_FREE && ledger_find(ledger, pod) == FROND_NONE && by_count <= FROND_POD_GPUS_MAX);
@@ -132,7 +149,7 @@ int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold
 	bool used_before = at != ledger->fresh;
 	uint32_t taken = 0;
 	if (slot != FROND_NONE)
-		taken = mask & (ledger->nodes[slot].held | ~bits_first(ledger->nodes[slot].gpus));
+		taken = mask & (ledger_owned(ledger, slot) | ~bits_first(ledger->nodes[slot].gpus));
 	if (undo_logs(ledger->undo))
 		undo_append(ledger->undo, UNDO_ENTER, (uint64_t)at << 1 | (taken != 0), entry,
 			    used_before ? ENTRY_WORDS : 0);
@@ -177,7 +194,8 @@ void ledger_devices(struct ledger *ledger, uint32_t at, uint32_t mask)
 {
 	struct entry *entry = &ledger->entries[at];
 	struct node *node = &ledger->nodes[entry_slot(entry)];
-	assert((mask & node->held & ~(uint32_t)entry->mask) == 0 && entry_gpus(entry) == bits_count(mask));
+	assert((mask & ledger_owned(ledger, entry_slot(entry)) & ~(uint32_t)entry->mask) == 0 &&
+	       entry_gpus(entry) == bits_count(mask));
 	assert(!undo_logs(ledger->undo)); /* a fact, never a guess */
 	fabric_take_out(ledger->fabric, entry_slot(entry), node);
 	node->held = (uint16_t)(node->held | mask);
@@ -219,10 +237,81 @@ static void take_back_leave(struct ledger *ledger, uint64_t payload)
 		onto_node(ledger, at, (uint32_t)(payload >> (ID_BITS + 2)) - 1);
 }
 
+/* ---- holds ------------------------------------------------------------------------------------------------------------ */
+
+/* A hold lies on its node, or is about to leave it: what of it nobody has is held, or free. */
+static void count_hold(struct ledger *ledger, uint32_t slot, uint32_t mask, bool keeps)
+{
+	struct node *node = &ledger->nodes[slot];
+	uint32_t idle = mask & ~ledger_owned(ledger, slot);
+	fabric_take_out(ledger->fabric, slot, node);
+	node->held = (uint16_t)(keeps ? node->held | idle : node->held & ~idle);
+	node_settle(node);
+	fabric_put_in(ledger->fabric, slot, node);
+}
+
+static void keep(struct ledger *ledger, uint32_t slot, uint32_t mask)
+{
+	count_hold(ledger, slot, mask, true);
+	ledger->nodes[slot].kept = true;
+}
+
+bool ledger_keep(struct ledger *ledger, const struct frond_hold *list, uint32_t count, uint32_t *bad, bool *twice)
+{
+	assert(!undo_logs(ledger->undo)); /* ids of holds that a what-if has ended stay free until it is taken back */
+	if (!holds_add(&ledger->holds, list, count, bad, twice))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		keep(ledger, list[i].slot, list[i].gpu_mask);
+	return true;
+}
+
+void ledger_let_go(struct ledger *ledger, uint32_t id)
+{
+	const struct hold *hold = &ledger->holds.all[id];
+	if (undo_logs(ledger->undo))
+		undo_append(ledger->undo, UNDO_LET_GO, 0, NULL, 0);
+	count_hold(ledger, hold->slot, hold->mask, false);
+	holds_end(&ledger->holds, id);
+	ledger->nodes[hold->slot].kept = holds_on(&ledger->holds, hold->slot) != FROND_NONE;
+}
+
+static void count_lifted(struct ledger *ledger, bool keeps)
+{
+	const struct holds *holds = &ledger->holds;
+	uint32_t first, end;
+	holds_of(holds, holds->lifted, &first, &end);
+	for (uint32_t at = first; at < end; at++) {
+		const struct hold *hold = &holds->all[holds->order[at]];
+		count_hold(ledger, hold->slot, hold->mask, keeps);
+	}
+}
+
+void ledger_lift(struct ledger *ledger, struct frond_key gang)
+{
+	assert(key_zero(ledger->holds.lifted));
+	ledger->holds.lifted = gang;
+	count_lifted(ledger, false);
+}
+
+void ledger_lower(struct ledger *ledger)
+{
+	count_lifted(ledger, true);
+	ledger->holds.lifted = (struct frond_key){0, 0};
+}
+
+static void take_back_let_go(struct ledger *ledger)
+{
+	const struct hold *hold = &ledger->holds.all[holds_back(&ledger->holds)];
+	keep(ledger, hold->slot, hold->mask);
+}
+
 static void take_back(void *owner, enum undo_kind kind, uint64_t payload, const uint64_t *content, uint32_t words)
 {
 	if (kind == UNDO_ENTER)
 		take_back_enter(owner, payload, content, words);
-	else
+	else if (kind == UNDO_LEAVE)
 		take_back_leave(owner, payload);
+	else
+		take_back_let_go(owner);
 }

@@ -2,14 +2,17 @@
 /*
  * ledger.h - sole owner of "who holds which GPU". An entry per pod that holds something: by device, or by count when
  * nobody knows the devices. Each GPU has at most one owner; whoever comes second is held by count and counted as a
- * conflict. Knows nothing of gangs beyond the id that it carries for gang.c.
+ * conflict. Beside owners there are holds (hold.h): GPUs that are kept for a gang, with an owner or without. A node's held
+ * mask has both, so that whoever looks for free GPUs sees neither. Knows nothing of gangs beyond the id that it carries
+ * for gang.c.
  */
 #ifndef FROND_CORE_LEDGER_H
 #define FROND_CORE_LEDGER_H
 
 #include "core/fabric.h"
+#include "core/hold.h"
 
-enum hold { HOLD_FREE, HOLD_RESERVED, HOLD_BOUND };
+enum holding { HOLD_FREE, HOLD_RESERVED, HOLD_BOUND };
 
 /* There is an entry for each pod, and at worst a gang: their ids, and what else has a small limit, are bits. An id is
  * stored one higher, so that none (FROND_NONE) is 0. */
@@ -29,7 +32,7 @@ __extension__ struct entry {
 	uint64_t gang_up : ID_BITS;      /* id in gang.h */
 	uint64_t gang_next_up : ID_BITS; /* the gang's members; owned by gang.c */
 	uint64_t gang_prev_up : ID_BITS; /* likewise */
-	uint64_t hold : 2;               /* enum hold */
+	uint64_t hold : 2;               /* enum holding */
 	uint64_t arrived : 1;            /* has reached Permit; owned by gang.c */
 	uint64_t budgeted : 1;           /* evicting it would violate a disruption budget */
 	uint64_t rank_up : ID_BITS;      /* none: in no plan of ours */
@@ -93,6 +96,7 @@ struct ledger {
 	struct undo *undo;
 	struct fabric *fabric;
 	struct node *nodes; /* the core's; held fields are written here */
+	struct holds holds;
 	struct entry *entries;
 	uint32_t *bucket; /* hash → first entry */
 	uint32_t cap, bucket_mask;
@@ -103,16 +107,20 @@ struct ledger {
 };
 
 void ledger_layout(struct ledger *ledger, struct arena *arena, struct undo *undo, struct fabric *fabric,
-		   struct node *nodes, uint32_t pod_cap);
+		   struct node *nodes, uint32_t pod_cap, uint32_t hold_cap);
 
 /* FROND_NONE when the pod holds nothing. */
 uint32_t ledger_find(const struct ledger *ledger, struct frond_key pod);
 /* The entry that holds a GPU by device; FROND_NONE: nobody. */
 uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu);
+/* GPUs of the node that entries hold by device: its held mask without those that are only kept. */
+uint32_t ledger_owned(const struct ledger *ledger, uint32_t slot);
+/* GPUs that an entry on a node would give to others if it left: not those that are kept. */
+uint32_t ledger_frees(const struct ledger *ledger, const struct entry *entry);
 
 /* Enters a pod that is not there yet. Devices in mask that have an owner or do not exist become holdings by count.
  * *out: its entry. FROND_LIMIT when the ledger is full. */
-int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum hold hold, uint32_t slot, uint32_t mask,
+int32_t ledger_enter(struct ledger *ledger, struct frond_key pod, enum holding hold, uint32_t slot, uint32_t mask,
 		     uint32_t by_count, uint32_t rank, uint32_t label, uint32_t *out);
 
 /* Counts what an entry holds onto its node or off it, with the sums of leaf and spine; the entry itself stays. Who tries
@@ -124,5 +132,17 @@ void ledger_devices(struct ledger *ledger, uint32_t entry, uint32_t mask);
 
 /* Gives back all that the entry holds and forgets it. It must have left its gang. */
 void ledger_leave(struct ledger *ledger, uint32_t entry);
+
+/* ---- holds ------------------------------------------------------------------------------------------------------------ */
+
+/* Adds holds, all or none: see holds_add(). Never in a what-if. */
+bool ledger_keep(struct ledger *ledger, const struct frond_hold *list, uint32_t count, uint32_t *bad, bool *twice);
+/* Ends a hold, by id; the caller sweeps the order. */
+void ledger_let_go(struct ledger *ledger, uint32_t id);
+
+/* While it is lifted a gang's own holds keep nothing: what of them nobody has is free. One gang at a time; ledger_lower()
+ * puts everything back, whatever came and went in between. */
+void ledger_lift(struct ledger *ledger, struct frond_key gang);
+void ledger_lower(struct ledger *ledger);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * node.h - a node as numbers. What it has, what is wrong with it today, and how much of it is held.
- * held, by_count and first are written by the ledger only.
+ * held, kept, by_count and first are written by the ledger only.
  */
 #ifndef FROND_CORE_NODE_H
 #define FROND_CORE_NODE_H
 
 #include "core/base.h"
 
-#define NODE_FLAGS ((uint32_t)FROND_NODE_CORDONED | FROND_NODE_DOWN) /* what closes a node */
+#define NODE_GPUS_BITS 5u
+#define NODE_GPUS_MASK ((1u << NODE_GPUS_BITS) - 1)
+#define NODE_FLAGS     ((uint32_t)FROND_NODE_CORDONED | FROND_NODE_DOWN) /* what closes a node */
 
 __extension__ struct node {
 	uint8_t free; /* node_count_free(); node_settle() after every change */
@@ -16,18 +18,21 @@ __extension__ struct node {
 	uint8_t flags : 2;         /* NODE_FLAGS of enum frond_node_flag */
 	bool replicas : 1;         /* FROND_NODE_REPLICAS; told by problems(), decides nothing */
 	bool unavailable : 1;      /* FROND_NODE_UNAVAILABLE; some flag is set, too */
+	bool kept : 1;             /* a hold lies on it */
 	uint16_t unhealthy;        /* mask */
 	uint16_t unavailable_gpus; /* mask: of the unhealthy ones, no capacity for the rule */
-	uint16_t held;             /* mask of GPUs with an owner */
+	uint16_t held;             /* mask of GPUs with an owner, or kept by a hold */
 	uint32_t by_count : 24;    /* GPUs held by pods whose devices are unknown */
 	uint32_t topology : 8;
 	uint32_t uplink_gbps : 20; /* 0: unlimited */
-	uint32_t gpus : 8;
-	uint32_t first; /* ledger entry on this node, linked; FROND_NONE: none */
+	uint32_t gpus : NODE_GPUS_BITS;
+	uint32_t model : 6; /* of its GPUs; nodes whose models differ have different ones */
+	uint32_t first;     /* ledger entry on this node, linked; FROND_NONE: none */
 };
 
 _Static_assert(sizeof(struct node) == 20 && FROND_TOPOLOGIES - 1 <= UINT8_MAX && NODE_FLAGS < 1u << 2 &&
-		       FROND_BY_COUNT_MAX < 1u << 24 && FROND_UPLINK_MAX < 1u << 20,
+		       FROND_BY_COUNT_MAX < 1u << 24 && FROND_UPLINK_MAX < 1u << 20 &&
+		       FROND_GPUS_MAX <= NODE_GPUS_MASK && FROND_MODELS <= 1u << 6,
 	       "one for each node");
 
 /* GPUs that are capacity for the rule (spec 3.3), whoever holds them. */
@@ -89,7 +94,7 @@ static inline bool node_fast(const struct node *node, uint32_t floor_gbps)
 	return node->uplink_gbps == 0 || node->uplink_gbps >= floor_gbps;
 }
 
-/* Nobody holds a GPU of it. */
+/* Nobody has a GPU of it, and none is kept. */
 static inline bool node_whole(const struct node *node)
 {
 	return node->held == 0 && node->by_count == 0;

@@ -158,6 +158,30 @@ static void mark_pins(struct place_work *work, uint32_t one)
 	}
 }
 
+/* The part of step 4 that pinned members bring along. */
+static void count_pinned(struct place_work *work)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t count = 0;
+	work->gang.models = 0;
+	work->gang.domains = 0;
+	for (uint32_t i = 0; work->gang.pins > 0 && i < work->ask->count; i++) {
+		const struct frond_member *member = &work->ask->members[i];
+		if (member->gpus == 0 || member->pinned_slot == FROND_NONE)
+			continue;
+		uint32_t at = fabric->position[member->pinned_slot], leaf = fabric->leaf_of[at];
+		bool split = leaf != FROND_NONE && (fabric->leaf_model[leaf] & LEAF_SPLIT) != 0;
+		uint32_t own = fabric->node_count + at; /* higher than any domain: the node by itself */
+		work->gang.models |= 1ull << work->nodes[member->pinned_slot].model;
+		work->member_list[count++] = !split ? (uint64_t)item_of(work, at) << 32 | UINT32_MAX
+					     : fabric->domain_of[at] != FROND_NONE ? fabric->domain_of[at]
+										   : own;
+	}
+	sort_u64(work->member_list, fabric->domain_count > 0 ? count : 0);
+	for (uint32_t i = 0; fabric->domain_count > 0 && i < count; i++)
+		work->gang.domains += i == 0 || work->member_list[i] != work->member_list[i - 1];
+}
+
 static void begin(struct place_work *work, const struct ask *ask, struct answer *answer)
 {
 	const struct fabric *fabric = work->fabric;
@@ -184,6 +208,7 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	work->scope.ever = false;
 	place_measure(work, FROND_GPUS_MAX, false);
 	mark_pins(work, 1);
+	count_pinned(work);
 	place_rooms_mark(work);
 	if (work->scope.constrained)
 		memset(work->now, 0, fabric->node_count * sizeof *work->now);
@@ -415,8 +440,13 @@ void place_begin(struct place_work *work, const struct ask *ask, struct answer *
 		return;
 	if (work->gang.size != 0 || work->gang.total == 0)
 		hand_out_ranks(work); /* place_mixed.c has done so for its own */
-	if (work->gang.total > 0)
-		answer->gain = work->candidates.best.gain;
+	if (work->gang.total == 0)
+		return;
+	answer->gain = work->candidates.best.gain;
+	answer->gain.models |= work->gang.models;
+	answer->gain.domains = (uint16_t)(answer->gain.domains + work->gang.domains);
+	if (models_count(answer->gain.models) > 1)
+		answer->plan.flags |= FROND_PLAN_MIXED_MODELS;
 }
 
 void place_end(struct place_work *work)

@@ -3,7 +3,9 @@
  * place_leaf.c - what a node and a leaf can take, which nodes of a leaf take it, and what that costs and brings
  * (steps 4 to 6 of spec 3.4). A leaf whose nodes are alike answers from its sums; any other by looking at its nodes.
  */
-#include "core/place_work.h"
+#include "core/place_domain.h"
+
+#define PARTIES_LOOKS (1u << 20) /* at nodes at most to fill a leaf, however many NVLink domains it has */
 
 #define TERM_ONE 10000u /* a term of the weighted score, as an integer */
 
@@ -367,13 +369,14 @@ void place_empty(struct place_work *work, uint32_t item)
 		work->taken[position] = work->take[position] = 0;
 }
 
-/* All nodes of the item are of one kind and healthy, with equal links, and fewest nodes is no question: they differ only
- * in how many of their GPUs are free, and the leaf has counted that. */
+/* All nodes of the item are of one kind and model and healthy, with equal links, neither NVLink domains nor fewest nodes
+ * are a question: they differ only in how many of their GPUs are free, and the leaf has counted that. */
 static bool alike(const struct place_work *work, uint32_t item)
 {
 	const struct fabric *fabric = work->fabric;
 	return by_sums(work, item) && fabric->leaf[item].odd == 0 && fabric->leaf_kind[item] != KIND_NONE &&
-	       !place_shares(work) && (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
+	       place_model(work, item) < LEAF_MODELS && !place_shares(work) &&
+	       (work->gang.size < 2 || gpuset_uniform(work->sets[fabric->leaf_kind[item] >> 8]));
 }
 
 /* The tightest take all they can, in order of position. */
@@ -429,9 +432,8 @@ static uint32_t turn_of(const struct place_work *work, uint32_t position)
 
 struct filling {
 	struct rooms rooms;
-	uint32_t *
-		turns; /* by node of the item, when it is its turn: TURN_NONE: never; NULL: there is no room for them */
-	uint32_t bound; /* nodes that may still be opened; UINT32_MAX: any number */
+	uint32_t *turns; /* by node of the item, in member_list: 0: not known; NULL: they are not kept */
+	uint32_t bound;  /* nodes that may still be opened; UINT32_MAX: any number */
 	uint32_t members;
 };
 
@@ -472,7 +474,43 @@ static uint32_t fill_turn(struct place_work *work, struct filling *filling, uint
 }
 
 /* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). All nodes whose turn it is
- * are filled in one go over the item: a few goes, because few different links and numbers of GPUs are met. */
+ * are filled in one go over the item: a few goes, because few different links and numbers of GPUs are met. Members that no
+ * node of the party takes are left over. */
+static void fill_party(struct place_work *work, const struct party_nodes *party, struct filling *filling)
+{
+	uint32_t nodes = party->end - party->first, *turns = filling->turns;
+	budget_charge(&work->budget, (uint64_t)STEPS_TURN * nodes);
+	for (uint32_t turn = 0, next; filling->members > 0 && turn != TURN_NONE; turn = next) {
+		next = TURN_NONE;
+		work->candidates.looks += nodes;
+		budget_charge(&work->budget, turns != NULL ? nodes / 2 : (uint64_t)STEPS_TURN * nodes);
+		for (uint32_t i = 0; i < nodes; i++) {
+			uint32_t own = turns != NULL ? turns[i] : 0;
+			if (own <= turn)
+				own = party_has(work, party, party->first + i)
+					      ? fill_turn(work, filling, party->first + i, turn)
+					      : TURN_NONE;
+			if (turns != NULL)
+				turns[i] = own;
+			next = min_u32(own, next);
+		}
+	}
+}
+
+/* Fewest NVLink domains, largest first, the last as tight as possible. */
+static void fill_domains(struct place_work *work, uint32_t item, struct filling *filling)
+{
+	struct party_nodes party;
+	struct parties parties = parties_of(work, item);
+	while (filling->members > 0 && parties_pick(work, &parties, filling->members, filling->bound, &party)) {
+		fill_party(work, &party, filling);
+		if (work->candidates.looks > PARTIES_LOOKS) {
+			work->budget.spent = true; /* the others go to any node */
+			return;
+		}
+	}
+}
+
 void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 {
 	if (fill_by_sums(work, item, members))
@@ -481,27 +519,17 @@ void place_fill(struct place_work *work, uint32_t item, uint32_t members)
 		fill_node(work, item_start(work, item), members);
 		return;
 	}
-	uint32_t start = item_start(work, item), nodes = item_end(work, item) - start;
+	const struct party_nodes all = {item_start(work, item), item_end(work, item), PARTY_ALL};
 	struct filling filling = {.rooms = rooms_of(work, item), .members = members};
 	filling.bound = node_bound(work, item, &filling.rooms, members);
+	work->candidates.looks = 0;
+	if (item_split(work, item))
+		fill_domains(work, item, &filling);
+	uint32_t nodes = all.end - all.first; /* the domains were in the list that the turns are kept in now */
 	if (nodes <= FROND_MEMBERS_MAX * sizeof *work->member_list / sizeof *filling.turns)
-		filling.turns = (uint32_t *)(void *)work->member_list;
-	for (uint32_t i = 0; i < nodes && filling.turns != NULL; i++)
-		filling.turns[i] = 0; /* not known yet */
-	budget_charge(&work->budget, (uint64_t)STEPS_TURN * nodes);
-	for (uint32_t turn = 0, next; filling.members > 0; turn = next) {
-		next = TURN_NONE;
-		budget_charge(&work->budget, filling.turns != NULL ? nodes / 2 : (uint64_t)STEPS_TURN * nodes);
-		for (uint32_t i = 0; i < nodes; i++) {
-			uint32_t own = filling.turns != NULL ? filling.turns[i] : 0;
-			if (own <= turn)
-				own = fill_turn(work, &filling, start + i, turn);
-			if (filling.turns != NULL)
-				filling.turns[i] = own;
-			next = min_u32(own, next);
-		}
-		assert(filling.members == 0 || next != TURN_NONE);
-	}
+		filling.turns = memset(work->member_list, 0, nodes * sizeof *filling.turns);
+	fill_party(work, &all, &filling);
+	assert(filling.members == 0);
 }
 
 /* ---- what it costs and brings ------------------------------------------------------------------------------------------ */
@@ -558,6 +586,7 @@ void place_leaf_gain(struct place_work *work, uint32_t item, uint32_t members, u
 	gain->opened_leaves += totals.used == 0;
 	gain->left += totals.free - gpus;
 	gain->free += totals.free;
+	gain->models |= work->gang.models;
 }
 
 void place_node_gain(const struct node *node, uint32_t gpus, struct gain *gain)
@@ -570,7 +599,7 @@ void place_link(const struct place_work *work, uint32_t slot, uint32_t set, uint
 	if (bits_count(set) < 2)
 		return;
 	uint32_t link = gpuset_bottleneck(work->sets[work->nodes[slot].topology], set);
-	gain->worst = min_u32(gain->worst, link);
+	gain->worst = (uint16_t)min_u32(gain->worst, link);
 	gain->links += link * members;
 }
 
@@ -601,9 +630,11 @@ static bool gain_by_sums(struct place_work *work, uint32_t item, uint32_t member
 	}
 	if (work->gang.size > 1) {
 		uint32_t link = gpuset_bottleneck(set, bits_first(2));
-		gain->worst = min_u32(gain->worst, link);
+		gain->worst = (uint16_t)min_u32(gain->worst, link);
 		gain->links += link * members;
 	}
+	gain->models |= 1ull << (fabric->leaf_model[item] & (LEAF_MODELS - 1));
+	gain->domains = (uint16_t)(gain->domains + (fabric->domain_count > 0));
 	place_leaf_gain(work, item, members, members * work->gang.size, gain);
 	return true;
 }
@@ -618,6 +649,7 @@ void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct
 		if (take == 0)
 			continue;
 		place_node_gain(&work->nodes[slot], take * work->gang.size, gain);
+		gain->models |= 1ull << work->nodes[slot].model;
 		if (even(work, position)) {
 			if (work->gang.size > 1)
 				place_link(work, slot, bits_first(2), take, gain);
@@ -630,6 +662,7 @@ void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct
 			work->taken[position] = (uint16_t)(work->taken[position] | set);
 		}
 	}
+	gain->domains = (uint16_t)(gain->domains + place_domains(work, item));
 	place_leaf_gain(work, item, members, members * work->gang.size, gain);
 	place_empty(work, item);
 }
@@ -645,8 +678,12 @@ uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t member
 		place_gain(work, item, members, &kept->gain);
 		if (!alike(work, item))
 			steps += (uint64_t)STEPS_FILL * (item_end(work, item) - item_start(work, item));
+		if (item_split(work, item))
+			steps += STEPS_LOOK * work->candidates.looks;
 	}
-	gain->worst = min_u32(gain->worst, more->worst);
+	gain->models |= more->models;
+	gain->domains = (uint16_t)(gain->domains + more->domains);
+	gain->worst = (uint16_t)min_u32(gain->worst, more->worst);
 	gain->broken_leaves += more->broken_leaves;
 	gain->broken_nodes += more->broken_nodes;
 	gain->opened_leaves += more->opened_leaves;
@@ -662,12 +699,21 @@ static int order_u64(uint64_t a, uint64_t b) /* lower first */
 	return a < b ? -1 : a > b;
 }
 
+/* Step 4. */
+static int compare_links(const struct gain *a, const struct gain *b)
+{
+	int order = order_u64(models_count(a->models), models_count(b->models));
+	if (order == 0 && (order = order_u64(a->domains, b->domains)) == 0)
+		order = order_u64(b->worst, a->worst);
+	return order != 0 ? order : order_u64(b->links, a->links);
+}
+
 /* Below zero: a is better by steps 4 to 6. `stranded`: what step 5b says, 0 where it says nothing. */
 static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b, int stranded)
 {
 	bool spreads = ask->strategy == STRATEGY_DISTRIBUTED;
-	int order;
-	if ((order = order_u64(b->worst, a->worst)) != 0 || (order = order_u64(b->links, a->links)) != 0)
+	int order = compare_links(a, b);
+	if (order != 0)
 		return order;
 	int score = order_u64(b->score, a->score);
 	if (ask->latency_sensitive)

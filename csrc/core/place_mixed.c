@@ -66,9 +66,13 @@ static void add_leaves(struct place_work *work, const struct shape *shape, struc
 			members += work->take[at];
 			gpus += here;
 			place_node_gain(&work->nodes[work->fabric->order[at]], here, gain);
+			if (here > 0)
+				gain->models |= 1ull << work->nodes[work->fabric->order[at]].model;
 		}
-		if (members > 0)
-			place_leaf_gain(work, item, members, gpus, gain);
+		if (members == 0)
+			continue;
+		place_leaf_gain(work, item, members, gpus, gain);
+		gain->domains = (uint16_t)(gain->domains + place_domains(work, item));
 	}
 }
 
@@ -169,14 +173,16 @@ static bool is_plain(const struct place_work *work, uint32_t leaf)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t kind = fabric->leaf_kind[leaf], nodes = leaf_nodes(fabric, leaf);
-	return kind != KIND_NONE && !work->leaf_excepted[leaf] && fabric->leaf[leaf].odd == 0 &&
-	       fabric->leaf[leaf].used == 0 && fabric->leaf[leaf].at_least[kind & UINT8_MAX] == nodes;
+	return kind != KIND_NONE && fabric->leaf_model[leaf] < LEAF_MODELS && !work->leaf_excepted[leaf] &&
+	       fabric->leaf[leaf].odd == 0 && fabric->leaf[leaf].used == 0 &&
+	       fabric->leaf[leaf].at_least[kind & UINT8_MAX] == nodes;
 }
 
 static bool are_like(const struct fabric *fabric, uint32_t a, uint32_t b)
 {
-	return fabric->leaf_kind[a] == fabric->leaf_kind[b] && leaf_nodes(fabric, a) == leaf_nodes(fabric, b) &&
-	       fabric->leaf_uplink[a] == fabric->leaf_uplink[b] && fabric->leaf_slowest[a] == fabric->leaf_slowest[b];
+	return fabric->leaf_kind[a] == fabric->leaf_kind[b] && fabric->leaf_model[a] == fabric->leaf_model[b] &&
+	       leaf_nodes(fabric, a) == leaf_nodes(fabric, b) && fabric->leaf_uplink[a] == fabric->leaf_uplink[b] &&
+	       fabric->leaf_slowest[a] == fabric->leaf_slowest[b];
 }
 
 /* A run from here is like one that was a candidate before. */

@@ -98,7 +98,7 @@ static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *positio
 }
 
 /* The first of the `count` keys of an item that are left, as an offer. In frames: at = item, index = position, least = keys
- * left, count = outside the preferred domain, rest = waste. */
+ * left, count = outside the preferred domain, cost = waste. */
 static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t count)
 {
 	uint64_t key = keys_of(work, item)[0];
@@ -106,9 +106,9 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t co
 	uint32_t slot = work->fabric->order[position];
 	struct frame offer = {.at = item,
 			      .index = position,
-			      .least = count,
-			      .count = (uint32_t)(key >> KEY_OUTSIDE),
-			      .rest = work->scratch.list[position],
+			      .least = (uint16_t)count,
+			      .count = (uint16_t)(key >> KEY_OUTSIDE),
+			      .cost = work->scratch.list[position],
 			      .before = GAIN_NONE};
 	place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
 	place_node_gain(&work->nodes[slot], work->gang.size, &offer.before);
@@ -136,7 +136,7 @@ static int compare_offers(const struct place_work *work, const struct frame *a, 
 {
 	if (a->count != b->count)
 		return a->count < b->count ? -1 : 1;
-	int order = place_compare_pod(work, &a->before, a->rest, &b->before, b->rest);
+	int order = place_compare_pod(work, &a->before, (uint32_t)a->cost, &b->before, (uint32_t)b->cost);
 	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
 }
 

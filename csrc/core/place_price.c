@@ -392,7 +392,7 @@ void price_see_picked(struct table *table)
 		owed -= least;
 		uint32_t count = min_u32(table->most[i], rest - owed);
 		work->candidates.frames[work->candidates.depth++] =
-			(struct frame){.at = work->scratch.list[i], .count = count};
+			(struct frame){.at = work->scratch.list[i], .count = (uint16_t)count};
 		place_gain(work, work->scratch.list[i], count, &gain);
 		rest -= count;
 	}

@@ -130,7 +130,7 @@ static void view_runs(struct place_work *work, uint32_t spine)
 
 struct sums {
 	uint64_t members, nodes;           /* of everything that a gang may cross */
-	uint64_t slow_members, slow_nodes; /* most inside one slow leaf */
+	uint32_t slow_members, slow_nodes; /* most inside one slow leaf */
 	uint32_t node_members;
 };
 
@@ -143,14 +143,16 @@ static struct sums add_up(struct place_work *work)
 		uint32_t *first = &work->candidates.alike_seen[fabric->spine[spine].shape];
 		if (*first == 0 && !place_own_capacity(work, spine))
 			*first = spine + 1;
-		if (view_spine(work, spine) == spine)
+		uint32_t from = view_spine(work, spine);
+		const struct spine_view *view = &work->scratch.view[from];
+		if (from == spine) {
 			view_leaves(work, spine);
-		const struct spine_view *view = view_of(work, spine);
+			sums.slow_members = max_u32(sums.slow_members, view->slow_members);
+			sums.slow_nodes = max_u32(sums.slow_nodes, view->slow_nodes);
+			sums.node_members = max_u32(sums.node_members, view->node_members);
+		}
 		sums.members += view->members;
 		sums.nodes += view->nodes;
-		sums.slow_members = view->slow_members > sums.slow_members ? view->slow_members : sums.slow_members;
-		sums.slow_nodes = view->slow_nodes > sums.slow_nodes ? view->slow_nodes : sums.slow_nodes;
-		sums.node_members = max_u32(sums.node_members, view->node_members);
 	}
 	for (uint32_t item = fabric->leaf_count; item < work->items; item++) {
 		uint32_t nodes, most;

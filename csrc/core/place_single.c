@@ -8,11 +8,13 @@
 void place_see_single(struct place_work *work, uint32_t item)
 {
 	struct gain gain = GAIN_NONE;
-	work->candidates.frames[0] = (struct frame){.at = item, .count = work->gang.missing};
+	work->candidates.frames[0] = (struct frame){.at = item, .count = (uint16_t)work->gang.missing};
 	work->candidates.depth = 1;
 	work->candidates.same = 0;
 	place_gain(work, item, work->gang.missing, &gain);
 	place_see(work, &gain);
+	if (item_split(work, item))
+		place_pay(work, STEPS_LOOK * work->candidates.looks);
 }
 
 /* ---- the leaf that comes nearest ------------------------------------------------------------------------------------ */
@@ -35,13 +37,13 @@ static uint32_t nearer(const struct place_work *work)
 
 /* ---- the leaf that wins --------------------------------------------------------------------------------------------- */
 
-/* The best candidate is one leaf of like nodes with equal links: a leaf of the same kind compares by its sums. */
+/* The best candidate is one leaf of like nodes with equal links: a leaf of the same kind and model compares by its sums. */
 static uint32_t best_kind(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t item = work->candidates.picks[0].item;
 	if (!work->candidates.best.found || item >= fabric->leaf_count || fabric->leaf[item].odd != 0 ||
-	    work->leaf_excepted[item] & EXCEPTED_TODAY)
+	    place_model(work, item) >= LEAF_MODELS || work->leaf_excepted[item] & EXCEPTED_TODAY)
 		return FROND_NONE;
 	uint32_t kind = fabric->leaf_kind[item];
 	bool even = kind != KIND_NONE && (work->gang.size < 2 || gpuset_uniform(work->sets[kind >> 8]));
@@ -62,6 +64,7 @@ static struct champion champion_of(const struct place_work *work)
 	if (champion.kind == FROND_NONE)
 		return champion;
 	champion.item = work->candidates.picks[0].item;
+	champion.model = place_model(work, champion.item);
 	champion.value = gain->score / work->gang.missing;
 	if (work->ask->latency_sensitive) { /* fewer free GPUs lose */
 		champion.from = 0;
@@ -123,9 +126,9 @@ static inline uint32_t skip_short(const struct leaf_sum *leaves, uint32_t item, 
 }
 
 /* The first of the leaves [item, hi) that is not known to lose to the champion; hi: none. So many nodes with `gpus` free
- * hold what is missing. */
+ * hold what is missing. unlike: of fabric; where it is false the compiler leaves models out. */
 static inline uint32_t skip_losers(const struct place_work *work, uint32_t item, uint32_t hi, uint32_t gpus,
-				   uint32_t nodes)
+				   uint32_t nodes, bool unlike)
 {
 	const struct champion *champion = &work->candidates.champion;
 	const struct leaf_sum *leaves = work->fabric->leaf;
@@ -136,12 +139,14 @@ static inline uint32_t skip_losers(const struct place_work *work, uint32_t item,
 		from = UINT32_MAX;
 		span = 0;
 	}
+	const uint8_t *models = work->fabric->leaf_model;
+	uint32_t mask = work->scope.one_node ? ~(uint32_t)LEAF_SPLIT : UINT32_MAX, model = champion->model;
 	if (kind == FROND_NONE)
 		return item;
 	for (; item < hi; item++) {
 		const struct leaf_sum *leaf = &leaves[item];
 		if (leaf->at_least[gpus] < nodes || leaf->odd != 0 || kinds[item] != kind ||
-		    work->leaf_excepted[item] & EXCEPTED_TODAY)
+		    (unlike && (models[item] & mask) != model) || work->leaf_excepted[item] & EXCEPTED_TODAY)
 			break;
 		/* without a branch: leaves in use and leaves that are not come in any order */
 		if (!(((leaf->used == 0) & (leaf->free >= breaks)) |
@@ -164,7 +169,9 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 	for (uint32_t item = lo; !work->candidates.stop; item++) {
 		item = skip_short(fabric->leaf, item, hi, walk->gpus, walk->least);
 		uint32_t room = FROND_CANDIDATES - work->candidates.seen; /* candidates that may still be counted */
-		uint32_t next = skip_losers(work, item, min_u32(hi, item + room), walk->gpus, walk->enough);
+		uint32_t end = min_u32(hi, item + room);
+		uint32_t next = fabric->unlike ? skip_losers(work, item, end, walk->gpus, walk->enough, true)
+					       : skip_losers(work, item, end, walk->gpus, walk->enough, false);
 		work->candidates.seen += next - item;
 		room -= next - item;
 		if ((item = next) == hi)
@@ -176,6 +183,7 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 				remember(work, item, hold);
 			walk->least = (nearer(work) + walk->each - 1) / walk->each;
 		} else if (fabric->leaf_kind[item] == work->candidates.champion.kind &&
+			   place_model(work, item) == work->candidates.champion.model &&
 			   work->candidates.champion.kind != FROND_NONE && leaf->odd == 0 && room > 0 &&
 			   !(work->leaf_excepted[item] & EXCEPTED_TODAY) && loses(work, item)) {
 			work->candidates.seen++;
@@ -185,6 +193,55 @@ static inline void walk_leaves(struct place_work *work, struct walk *walk, uint3
 			    work->candidates.champion.kind == FROND_NONE)
 				work->candidates.champion = champion_of(work);
 		}
+	}
+}
+
+/* Do leaves like the champion lose with so many of their GPUs free, from `least` to `most`? Either their number says so
+ * (struct champion), or nobody uses any of them and each would be broken, or their scores are lower and decide. */
+static bool lose_between(struct place_work *work, uint32_t least, uint32_t most)
+{
+	struct champion *champion = &work->candidates.champion;
+	uint32_t total = work->fabric->leaf[champion->item].total, gpus = work->gang.missing * work->gang.size;
+	if ((least >= champion->from && most <= champion->to) || (least == total && least >= champion->breaks))
+		return true;
+	if (work->ask->strategy == STRATEGY_CONSOLIDATED || work->ask->latency_sensitive || !breaks_least(work) ||
+	    place_leaf_score(work, least, total - least, total, gpus) + 2 > champion->value ||
+	    place_leaf_score(work, most, total - most, total, gpus) + 2 > champion->value)
+		return false;
+	bool first = champion->from > champion->to;
+	champion->from = first ? least : min_u32(champion->from, least);
+	champion->to = first ? most : max_u32(champion->to, most);
+	return true;
+}
+
+/* Do the sums of a block say all about these leaves of it: they do not even come nearer, or they are candidates that lose? A
+ * leaf with a GPU that is neither free nor used has fewer in use than lose_between() takes for granted: its score is no
+ * higher. */
+static bool walk_block(struct place_work *work, const struct walk *walk, uint32_t lo, uint32_t hi)
+{
+	const struct fabric *fabric = work->fabric;
+	const struct block_sum *block = &fabric->block[lo >> fabric->block_shift];
+	const struct champion *champion = &work->candidates.champion;
+	if (block->most[walk->gpus - 1] < walk->least)
+		return true;
+	if (block->least[walk->gpus - 1] < walk->enough || champion->kind == FROND_NONE || fabric->unlike ||
+	    block->kind != champion->kind || fabric->leaf[lo].total != fabric->leaf[champion->item].total ||
+	    hi - lo > FROND_CANDIDATES - work->candidates.seen ||
+	    !lose_between(work, block->free_least, block->free_most))
+		return false;
+	work->candidates.seen += hi - lo;
+	return true;
+}
+
+/* Exceptions are left out of the counts of leaves and spines, not of blocks. */
+static void walk_spine(struct place_work *work, struct walk *walk, uint32_t spine)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t hi = fabric->spine_start[spine + 1];
+	for (uint32_t lo = fabric->spine_start[spine], end; lo < hi && !work->candidates.stop; lo = end) {
+		end = min_u32(block_end(fabric, lo), hi);
+		if (work->spine_excepted[spine] || !walk_block(work, walk, lo, end))
+			walk_leaves(work, walk, lo, end);
 	}
 }
 
@@ -211,7 +268,7 @@ void place_singles(struct place_work *work)
 		uint32_t before = work->candidates.seen;
 		if (place_alike_seen(work, spine, true))
 			continue;
-		walk_leaves(work, &walk, fabric->spine_start[spine], fabric->spine_start[spine + 1]);
+		walk_spine(work, &walk, spine);
 		place_alike_remember(work, spine, work->candidates.seen - before);
 	}
 }

@@ -12,8 +12,7 @@
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
 /* Do nodes of this candidate follow: behind `position` in an item that has been filled, or in later items? */
-static bool used_after(const struct place_work *work, uint32_t position, uint32_t end, const uint16_t *takes,
-		       bool later)
+static bool used_after(const struct place_work *work, uint32_t position, uint32_t end, const uint8_t *takes, bool later)
 {
 	for (uint32_t at = position + 1; at < end && !later; at++)
 		later = (takes == NULL ? work->take[at] : takes[at - position]) > 0;
@@ -31,7 +30,7 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 		work->candidates.stop = true; /* after this one */
 	place_fill(work, item, first);
 	for (uint32_t at = start; at < end; at++)
-		work->candidates.fill[at - start] = work->take[at];
+		work->candidates.fill[at - start] = (uint8_t)work->take[at]; /* a node has few GPUs */
 	place_empty(work, item);
 	place_fill(work, item, second);
 	for (uint32_t at = start; at < end && order == 0; at++) {
@@ -44,6 +43,8 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 			*ranks = a > b ? -1 : 1;
 	}
 	place_empty(work, item);
+	if (item_split(work, item))
+		place_pay(work, 2 * STEPS_LOOK * work->candidates.looks); /* as many for the first one */
 	return order;
 }
 
@@ -87,8 +88,9 @@ bool place_see(struct place_work *work, const struct gain *gain)
 	if (work->candidates.best.found) {
 		int order = place_compare(work, gain, &work->candidates.best.gain);
 		/* On a tie the first candidate stays: it has more members further to the front. Only members that share
-		 * nodes can have a later candidate with lower nodes. */
-		if (order > 0 || (order == 0 && (work->answer->whole_nodes || !lower(work))))
+		 * nodes, or choose between NVLink domains, can have a later candidate with lower nodes. */
+		bool first = work->answer->whole_nodes && !work->fabric->split;
+		if (order > 0 || (order == 0 && (first || !lower(work))))
 			return true;
 	}
 	uint32_t same = leading(work);
@@ -322,7 +324,7 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 				work->candidates.depth--;
 				continue;
 			}
-			top->count = count;
+			top->count = (uint16_t)count;
 		} else {
 			bool whole = run->exact ? at == end : rest == 0 && (work->gang.pins == 0 || at > run->last_pin);
 			if (whole) {
@@ -334,18 +336,21 @@ static void walk_window(struct place_work *work, const struct run *run, uint32_t
 			uint32_t must = run->exact ? end : work->gang.pins > 0 ? run->last_pin + 1 : at + 1;
 			uint64_t after = at < end ? work->scratch.sum[end] - work->scratch.sum[at + 1] : 0;
 			uint32_t later = owed(work, run, at + 1, must);
-			struct frame frame = {.at = at, .rest = rest, .cost = cost, .before = gain};
+			struct frame frame = {.at = at, .rest = (uint16_t)rest, .cost = cost, .before = gain};
+			uint32_t least = 0, count = 0;
 			if (at < end) {
-				frame.least = item_pin(work, at) == 0;
+				least = item_pin(work, at) == 0;
 				if (rest > after)
-					frame.least = max_u32(frame.least, (uint32_t)(rest - after));
-				frame.count = min_u32(item_most(work, at), rest > later ? rest - later : 0);
+					least = max_u32(least, (uint32_t)(rest - after));
+				count = min_u32(item_most(work, at), rest > later ? rest - later : 0);
 			}
-			if (at >= end || frame.count < frame.least || later > rest ||
-			    (frame.count = next_count(work, run, &frame, frame.count, end)) == UINT32_MAX) {
+			frame.least = (uint16_t)least;
+			if (at >= end || count < least || later > rest ||
+			    (count = next_count(work, run, &frame, count, end)) == UINT32_MAX) {
 				down = false;
 				continue;
 			}
+			frame.count = (uint16_t)count;
 			work->candidates.frames[work->candidates.depth++] = frame;
 		}
 		const struct frame *top = &work->candidates.frames[work->candidates.depth - 1];

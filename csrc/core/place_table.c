@@ -197,7 +197,8 @@ static uint32_t merge_nodes(struct table *table, uint32_t i, enum state state, s
 		turn = 1 - turn;
 	}
 	count = (uint32_t)(without.end - without.at);
-	memcpy(out, without.at, count * sizeof *out);
+	if (count > 0) /* an empty row has no address */
+		memcpy(out, without.at, count * sizeof *out);
 	return count;
 }
 
@@ -388,9 +389,9 @@ static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 			high = high < frame->rest - rest.least ? high : frame->rest - rest.least;
 			low = low > frame->rest - rest.most ? low : frame->rest - rest.most;
 			if (rest.most != NO_WAY && low <= high) {
-				frame->count = (uint32_t)high;
+				frame->count = (uint16_t)high;
 				walk->nodes = nodes;
-				frame->least = table->nodes ? frame->least : (uint32_t)low;
+				frame->least = table->nodes ? frame->least : (uint16_t)low;
 				return true;
 			}
 		}
@@ -461,8 +462,8 @@ static void walk_on(struct walk *walk)
 			frame = (struct frame){.at = item,
 					       .index = i,
 					       .least = pinned(table, i) == 0,
-					       .rest = rest,
-					       .state = state,
+					       .rest = (uint16_t)rest,
+					       .state = (uint8_t)state,
 					       .cost = cost,
 					       .before = gain};
 			bool skip = skip_works(walk, i, state, rest, cost);

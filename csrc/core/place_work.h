@@ -17,7 +17,7 @@
 
 #define GAIN_NONE                                                                                                      \
 	{                                                                                                              \
-		.worst = UINT32_MAX                                                                                    \
+		.worst = UINT16_MAX                                                                                    \
 	}
 
 struct choice { /* a GPU set that a claim made us look for, or how many members find one, one after the other */
@@ -33,14 +33,17 @@ struct choice { /* a GPU set that a claim made us look for, or how many members 
 struct frame {              /* an item that the candidate in hand uses */
 	uint32_t at;        /* item */
 	uint32_t index;     /* of it in work->scratch.list, for place_table.c */
-	uint32_t count;     /* members it gets */
-	uint32_t least;     /* fewest to try */
-	uint32_t rest;      /* members still to place before this item */
-	uint16_t state;     /* place_table.c */
+	uint16_t count;     /* members it gets */
+	uint16_t least;     /* fewest to try */
+	uint16_t rest;      /* members still to place before this item */
+	uint8_t state;      /* place_table.c */
 	bool skip;          /* place_table.c: the item may be left out as well */
 	uint64_t cost;      /* before this item */
 	struct gain before; /* of the items before this one */
 };
+_Static_assert(FROND_MEMBERS_MAX <= UINT16_MAX && FROND_LEAF_NODES <= UINT16_MAX, "there are as many as members");
+
+#define STEPS_LOOK 2u /* of the budget, for candidates.looks */
 
 #define GAINS 256u
 
@@ -63,7 +66,8 @@ struct best {
 
 /* The best candidate, when it is one leaf to which others of the same kind lose by their sums. */
 struct champion {
-	uint32_t kind; /* FROND_NONE: there is none such */
+	uint32_t kind;  /* FROND_NONE: there is none such */
+	uint32_t model; /* place_model() */
 	uint32_t item;
 	uint32_t value;    /* its score */
 	uint32_t from, to; /* free GPUs of leaves that are sure to be worse; from > to: not known of any */
@@ -86,6 +90,8 @@ struct gang_asked {         /* the members of the gang in hand, counted */
 	uint32_t pins;      /* of them, pinned */
 	uint32_t templates; /* highest pod template + 1 */
 	bool templated;     /* exceptions tell them apart */
+	uint64_t models;    /* GPU models of the pinned ones */
+	uint32_t domains;   /* NVLink domains of the pinned ones, as place_domains() counts them */
 };
 
 #define PACK_BOUNDS 8u
@@ -137,6 +143,7 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	uint32_t seen;        /* candidates compared so far */
 	uint32_t same;        /* frames in front that are picks of the best one, as they are */
 	bool stop;            /* the bound has been reached */
+	uint64_t looks;       /* at nodes that place_fill() has had last, to put members into NVLink domains */
 	uint32_t last;        /* place_mixed.c: items from the first to the last in use, of the last one */
 
 	struct champion champion; /* place_single.c */
@@ -147,7 +154,7 @@ struct candidates { /* of steps 4 to 7 of spec 3.4 */
 	uint32_t *
 		alike_seen; /* by spine: candidates of an untouched one of this shape + 1; 0: not met yet. In place_rule.c:
 				 the first spine of this shape without a capacity of its own + 1 */
-	uint16_t *fill;     /* by node of a leaf: take[], of another count */
+	uint8_t *fill;      /* by node of a leaf: take[], of another count */
 };
 
 /* Of a leaf: one of its nodes is an exception, and must be looked at for what it takes today, or by capacity. */
@@ -250,6 +257,9 @@ uint32_t place_members_upto(const struct place_work *work, uint32_t item, uint32
 /* Puts members on the nodes of an item: take[]. */
 void place_fill(struct place_work *work, uint32_t item, uint32_t members);
 void place_empty(struct place_work *work, uint32_t item);
+/* NVLink domains of an item that take[] puts members into and pinned ones are not in. A node in none counts as one where its
+ * leaf has any; all nodes of a leaf without any count as one together; where there is none at all nothing counts. */
+uint32_t place_domains(const struct place_work *work, uint32_t item);
 /* Adds to *gain what `members` in this item cost and bring. */
 void place_gain(struct place_work *work, uint32_t item, uint32_t members, struct gain *gain);
 /* The same, from what was kept if it was asked for before; steps of the budget that it takes. */
@@ -375,6 +385,19 @@ static inline uint32_t item_spine(const struct place_work *work, uint32_t item)
 {
 	const struct fabric *fabric = work->fabric;
 	return item < fabric->leaf_count ? fabric->leaf_spine[item] : fabric->spine_count + (item - fabric->leaf_count);
+}
+
+/* Of a leaf: the model of its nodes, and how they differ in what members on several of them mind. */
+static inline uint32_t place_model(const struct place_work *work, uint32_t leaf)
+{
+	uint32_t model = work->fabric->leaf_model[leaf];
+	return work->scope.one_node ? model & ~(uint32_t)LEAF_SPLIT : model;
+}
+
+/* Does it matter which nodes of the item are in one NVLink domain? */
+static inline bool item_split(const struct place_work *work, uint32_t item)
+{
+	return work->fabric->split && item < work->fabric->leaf_count && (place_model(work, item) & LEAF_SPLIT) != 0;
 }
 
 /* Its link is under the floor: no gang may cross it. */
@@ -527,8 +550,7 @@ static inline bool place_pins_in_domain(const struct place_work *work)
 
 static inline void place_alike_forget(struct place_work *work)
 {
-	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++)
-		work->candidates.alike_seen[spine] = 0;
+	memset(work->candidates.alike_seen, 0, work->fabric->spine_count * sizeof *work->candidates.alike_seen);
 }
 
 static inline bool place_untouched(const struct place_work *work, uint32_t spine)

@@ -8,9 +8,10 @@
 
 _Static_assert(UNDO_KINDS <= KIND_MASK + 1, "kinds of records");
 
-void undo_layout(struct undo *undo, struct arena *arena, uint32_t pods)
+void undo_layout(struct undo *undo, struct arena *arena, uint32_t pods, uint32_t holds)
 {
-	uint64_t bytes = (uint64_t)UNDO_RESERVING * min_u32(pods, FROND_MEMBERS_MAX) + UNDO_SPARE;
+	uint64_t bytes = (uint64_t)UNDO_RESERVING * min_u32(pods, FROND_MEMBERS_MAX) +
+			 (uint64_t)UNDO_HOLD * min_u32(holds, FROND_MEMBERS_MAX) + UNDO_SPARE;
 	undo->cap = bytes / sizeof *undo->log;
 	undo->log = arena_raw(arena, undo->cap, sizeof *undo->log);
 }

@@ -24,7 +24,8 @@ enum undo_kind {
 	UNDO_WORD,  /* eight bytes; the payload is their address */
 	UNDO_ENTER, /* ledger.c: an entry; content: what was there before, if it had been used */
 	UNDO_LEAVE,
-	UNDO_MAKE, /* gang.c: a gang likewise */
+	UNDO_LET_GO, /* a hold has ended */
+	UNDO_MAKE,   /* gang.c: a gang likewise */
 	UNDO_JOIN,
 	UNDO_PART,
 	UNDO_SET, /* content: the gang */
@@ -41,6 +42,7 @@ typedef void undo_taker(void *owner, enum undo_kind kind, uint64_t payload, cons
 #define UNDO_LEAVING   24u
 #define UNDO_RESERVING 56u
 #define UNDO_OPERATION 128u
+#define UNDO_HOLD      8u /* when a hold ends */
 
 struct undo {
 	uint64_t *log;
@@ -52,7 +54,7 @@ struct undo {
 	} owners[UNDO_KINDS];
 };
 
-void undo_layout(struct undo *undo, struct arena *arena, uint32_t pods);
+void undo_layout(struct undo *undo, struct arena *arena, uint32_t pods, uint32_t holds);
 /* Records of the kinds first … last are taken back by this one. */
 void undo_own(struct undo *undo, enum undo_kind first, enum undo_kind last, undo_taker *take_back, void *owner);
 

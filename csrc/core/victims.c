@@ -116,9 +116,9 @@ static bool sets_there(struct hunt *hunt, struct node node)
 	return true;
 }
 
-static void leave_node(struct node *node, const struct entry *entry)
+static void leave_node(const struct hunt *hunt, struct node *node, const struct entry *entry)
 {
-	node->held = (uint16_t)(node->held & ~entry->mask);
+	node->held = (uint16_t)(node->held & ~ledger_frees(&hunt->core->ledger, entry));
 	node_count(node, (uint32_t)entry->by_count, false);
 }
 
@@ -128,7 +128,7 @@ static bool sets_without(struct hunt *hunt, int32_t most, bool unbudgeted)
 	struct node node = hunt->core->nodes[hunt->fabric->order[hunt->span.first]];
 	for (uint32_t at = node.first; at != FROND_NONE; at = entry_node_next(&entries[at]))
 		if (hunt_may_go(hunt, at, most, unbudgeted))
-			leave_node(&node, &entries[at]);
+			leave_node(hunt, &node, &entries[at]);
 	bool there = sets_there(hunt, node);
 	hunt_forget(hunt);
 	return there;
@@ -140,7 +140,7 @@ static bool sets_of_choice(struct hunt *hunt, int32_t most, uint16_t last)
 	struct node node = hunt->core->nodes[hunt->fabric->order[hunt->span.first]];
 	for (uint16_t i = last; i != UNIT_NONE; i = work->units[i].below)
 		for (uint32_t p = 0; p < min_u32(work->units[i].gone, work->units[i].count); p++)
-			leave_node(&node, &hunt->core->ledger.entries[hunt->inside[work->units[i].first + p]]);
+			leave_node(hunt, &node, &hunt->core->ledger.entries[hunt->inside[work->units[i].first + p]]);
 	bool there = sets_there(hunt, node);
 	hunt_refill(hunt, most); /* rings of GPUs are found in the same scratch */
 	return there;

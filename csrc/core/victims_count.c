@@ -55,10 +55,11 @@ static uint32_t members_on(const struct hunt *hunt, uint32_t position, uint32_t 
 	return admitted > 0 ? members_with(hunt, admitted, gpus_on(hunt, position, freed)) : 0;
 }
 
-/* Healthy GPUs that a pod gives back. */
+/* Healthy GPUs that a pod gives back, and that are kept for nobody else. */
 static uint32_t frees(const struct hunt *hunt, const struct entry *entry)
 {
-	return bits_count(entry->mask & ~(uint32_t)hunt->core->nodes[entry_slot(entry)].unhealthy) +
+	return bits_count(ledger_frees(&hunt->core->ledger, entry) &
+			  ~(uint32_t)hunt->core->nodes[entry_slot(entry)].unhealthy) +
 	       (uint32_t)entry->by_count;
 }
 

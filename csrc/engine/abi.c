@@ -120,7 +120,7 @@ static struct frond_engine *layout(struct arena *arena, const struct frond_limit
 uint64_t abi_size_of(const struct frond_limits *limits)
 {
 	if (limits->nodes < 1 || limits->nodes > FROND_NODES_MAX || limits->pods < 1 || limits->pods > FROND_PODS_MAX ||
-	    limits->text_bytes > (1u << 30) || limits->table_bytes > (1u << 30) ||
+	    limits->holds > FROND_HOLDS_MAX || limits->text_bytes > (1u << 30) || limits->table_bytes > (1u << 30) ||
 	    (limits->table_bytes != 0 && limits->table_bytes < TABLES_LEAST))
 		return 0;
 	struct frond_engine scratch = {.args = {.core_path = ""}};
@@ -155,11 +155,10 @@ int32_t abi_create(void *mem, uint64_t bytes, const struct frond_limits *limits,
 	uint64_t size = abi_size_of(limits);
 	*len = 0;
 	if (size == 0)
-		return abi_fail(
-			FROND_LIMIT,
-			"limits: nodes must be 1 to 131072, pods 1 to 1048575, textBytes and tableBytes 0 or up "
-			"to 1 GiB",
-			text, cap, len);
+		return abi_fail(FROND_LIMIT,
+				"limits: nodes must be 1 to 131072, pods 1 to 1048575, holds 0 to 32768, textBytes and "
+				"tableBytes 0 or up to 1 GiB",
+				text, cap, len);
 	if (mem == NULL || (uintptr_t)mem % ARENA_ALIGN != 0 || bytes < size)
 		return abi_fail(FROND_BAD, "the engine's memory is too small or not aligned to 16", text, cap, len);
 	struct args decoded;
@@ -232,6 +231,10 @@ __attribute__((visibility("default"))) const struct frond_abi *frond_abi_get(voi
 					       .confirm = abi_confirm,
 					       .release = abi_release,
 					       .release_gang = abi_release_gang,
+					       .hold_put = abi_hold_put,
+					       .hold_take = abi_hold_take,
+					       .hold_drop = abi_hold_drop,
+					       .hold_list = abi_hold_list,
 					       .topology_put = abi_topology_put,
 					       .gang_put = abi_gang_put,
 					       .gang_get = abi_gang_get,

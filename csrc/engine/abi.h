@@ -45,6 +45,12 @@ int32_t abi_permit(frond_engine *engine, const struct frond_key *pod, uint32_t *
 int32_t abi_confirm(frond_engine *engine, const struct frond_key *pod);
 int32_t abi_release(frond_engine *engine, const struct frond_key *pod);
 int32_t abi_release_gang(frond_engine *engine, const struct frond_key *gang, uint32_t *pods);
+int32_t abi_hold_put(frond_engine *engine, const struct frond_hold *holds, uint32_t count, char *text, uint32_t cap,
+		     uint32_t *len);
+int32_t abi_hold_take(frond_engine *engine, const struct frond_key *gang, uint32_t rank, const struct frond_key *pod);
+int32_t abi_hold_drop(frond_engine *engine, const struct frond_key *gang, uint32_t rank, uint32_t *count);
+int32_t abi_hold_list(frond_engine *engine, const struct frond_key *gang, struct frond_hold *out, uint32_t cap,
+		      uint32_t *count);
 int32_t abi_gang_put(frond_engine *engine, const struct frond_request *request, const struct frond_pair *annotations,
 		     const char *in, uint32_t in_len, char *text, uint32_t cap, uint32_t *len);
 int32_t abi_gang_get(frond_engine *engine, const struct frond_key *key, struct frond_gang *out);

@@ -111,25 +111,15 @@ int32_t abi_recover(frond_engine *engine, const struct frond_key *gang, const st
 	defaults.room_count = room_count;
 	tree_find_hash(&engine->tree, &engine->core.fabric, gang_terms(&engine->core.gangs.gangs[id]).domain,
 		       &defaults.domain_first, &defaults.domain_end, &defaults.domain_nvlink);
+	ledger_lift(&engine->core.ledger, *gang); /* for what other policies would do, too */
 	code = recover(&engine->recover, &engine->core, id, &defaults, out, moves, cap);
 	if (code == FROND_LIMIT)
-		return tell_limit((uint32_t)engine->core.gangs.gangs[id].members, &writer, len);
-	if (code == FROND_OK && out->outcome == FROND_WAITS)
-		return tell_unrepaired(engine, id, &defaults, &writer, len);
-	return code != FROND_OK ? code : tell_moves(out, "repair", "the gang", "repair", &writer, len);
-}
-
-/* Reads a request for which others shall make room. FROND_OK with *refused: the sentence is in text. */
-static int32_t read_for_room(frond_engine *engine, const struct frond_request *request,
-			     const struct frond_member *members, const struct frond_pair *annotations, const char *in,
-			     uint32_t in_len, const struct frond_room *room, uint32_t room_count, struct asked *asked,
-			     bool *refused, struct out *writer, struct complaint *complaint)
-{
-	abi_build(engine);
-	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, room_count, asked, refused,
-				    complaint);
-	if (code == FROND_OK && *refused)
-		out_printf(writer, "%s", complaint->text);
+		code = tell_limit((uint32_t)engine->core.gangs.gangs[id].members, &writer, len);
+	else if (code == FROND_OK && out->outcome == FROND_WAITS)
+		code = tell_unrepaired(engine, id, &defaults, &writer, len);
+	else if (code == FROND_OK)
+		code = tell_moves(out, "repair", "the gang", "repair", &writer, len);
+	ledger_lower(&engine->core.ledger);
 	return code;
 }
 
@@ -143,16 +133,22 @@ int32_t abi_defrag(frond_engine *engine, const struct frond_request *request, co
 	struct out writer = {.text = text, .cap = text_cap};
 	*len = 0;
 	struct complaint complaint;
-	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, room_count, &asked,
-				     &refused, &writer, &complaint);
-	if (code != FROND_OK)
+	struct ask defaults = defaults_of(engine);
+	*out = (struct frond_moves){.outcome = FROND_REFUSED};
+	abi_build(engine);
+	ledger_lift(&engine->core.ledger, request->gang);
+	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, room_count, &asked,
+				    &refused, &complaint);
+	bool formed = code == FROND_OK;
+	if (formed && !refused)
+		code = defrag(&engine->defrag, &engine->core, &asked.ask, &defaults, out, moves, cap);
+	ledger_lower(&engine->core.ledger);
+	if (!formed)
 		return abi_fail(code, complaint.text, text, text_cap, len);
 	if (refused) {
-		*out = (struct frond_moves){.outcome = FROND_REFUSED};
+		out_printf(&writer, "%s", complaint.text);
 		return out_finish(&writer, len);
 	}
-	struct ask defaults = defaults_of(engine);
-	code = defrag(&engine->defrag, &engine->core, &asked.ask, &defaults, out, moves, cap);
 	if (code == FROND_LIMIT) {
 		out_printf(&writer,
 			   "room takes more than %u moves, moves of more than %u gangs, or more than the what-ifs in "
@@ -204,15 +200,21 @@ int32_t abi_victims(frond_engine *engine, const struct frond_request *request, c
 	struct out writer = {.text = text, .cap = text_cap};
 	*len = 0;
 	struct complaint complaint;
-	int32_t code = read_for_room(engine, request, members, annotations, in, in_len, room, room_count, &asked,
-				     &refused, &writer, &complaint);
-	if (code != FROND_OK)
+	*out = (struct frond_victims){.outcome = FROND_REFUSED};
+	abi_build(engine);
+	ledger_lift(&engine->core.ledger, request->gang);
+	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, room_count, &asked,
+				    &refused, &complaint);
+	bool formed = code == FROND_OK;
+	if (formed && !refused)
+		code = victims(&engine->victims, &engine->core, &asked.ask, request->priority, out, places, pods, cap);
+	ledger_lower(&engine->core.ledger);
+	if (!formed)
 		return abi_fail(code, complaint.text, text, text_cap, len);
 	if (refused) {
-		*out = (struct frond_victims){.outcome = FROND_REFUSED};
+		out_printf(&writer, "%s", complaint.text);
 		return out_finish(&writer, len);
 	}
-	code = victims(&engine->victims, &engine->core, &asked.ask, request->priority, out, places, pods, cap);
 	if (code != FROND_OK)
 		return code;
 	tell_victims(out, request->priority, &writer);

@@ -17,7 +17,8 @@ static int32_t told(frond_engine *engine, const struct answer *answer, struct ou
 	return code;
 }
 
-/* Reads, plans (or orders, when position is given), explains. */
+/* Reads, plans (or orders, when position is given), explains. The gang's own holds are lifted from the first look at the
+ * request on. */
 static int32_t decide(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 		      const struct frond_pair *annotations, const char *in, uint32_t in_len,
 		      const struct frond_room *room, uint32_t room_count, const struct thrift *thrift,
@@ -29,23 +30,25 @@ static int32_t decide(frond_engine *engine, const struct frond_request *request,
 	bool refused;
 	*len = 0;
 	abi_build(engine);
-	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, room_count, &asked,
-				    &refused, &complaint);
-	if (code != FROND_OK)
-		return abi_fail(code, complaint.text, text, cap, len);
 	struct out writer = {.text = text, .cap = cap};
 	struct answer answer = {.plan = {.generation = engine->core.generation, .outcome = FROND_REFUSED}};
+	ledger_lift(&engine->core.ledger, request->gang);
+	int32_t code = request_read(engine, request, members, annotations, in, in_len, room, room_count, &asked,
+				    &refused, &complaint);
+	asked.ask.thrift = thrift;
+	if (code == FROND_OK && !refused && position != NULL)
+		core_order(&engine->core, &asked.ask, &answer, position);
+	else if (code == FROND_OK && !refused)
+		core_plan(&engine->core, &asked.ask, &answer, places);
+	ledger_lower(&engine->core.ledger);
+	if (code != FROND_OK)
+		return abi_fail(code, complaint.text, text, cap, len);
 	if (refused) {
 		answer.plan.wait_ms = FROND_NONE;
 		*out = answer.plan;
 		out_printf(&writer, "%s", complaint.text);
 		return told(engine, &answer, &writer, len);
 	}
-	asked.ask.thrift = thrift;
-	if (position != NULL)
-		core_order(&engine->core, &asked.ask, &answer, position);
-	else
-		core_plan(&engine->core, &asked.ask, &answer, places);
 	answer.plan.flags |= asked.flags;
 	answer.plan.wait_ms = FROND_NONE;
 	/* Without a rule (no topology, no such shape) nothing changes when topology-wait ends. */

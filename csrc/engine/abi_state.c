@@ -101,26 +101,35 @@ static void drop_node(struct frond_engine *engine, const struct tree_node *node)
 	standings_drop(&engine->tree.standings, node->standing);
 }
 
-/* The link table: as reported, else by the model that is named, else the file's, else the product label. */
-static int32_t find_topology(struct frond_engine *engine, const struct frond_node *node,
-			     const struct frond_pair *labels, uint32_t label_count, const char *in, uint32_t name,
-			     uint32_t *id)
+/* The model of a node's GPUs: as reported, else the file's, else the product label; empty: nobody says. */
+static struct name_text find_model(const struct frond_engine *engine, const struct frond_node *node,
+				   const struct frond_pair *labels, uint32_t label_count, const char *in, uint32_t name)
 {
-	struct machines *machines = &engine->machines;
-	uint32_t model = FROND_NONE, file = tree_file_node(&engine->tree, name);
-	if (node->topology != FROND_NONE) {
-		*id = node->topology;
-		return FROND_OK;
-	}
+	uint32_t file = tree_file_node(&engine->tree, name);
 	if (node->model.len > 0)
-		model = machines_find(machines, in + node->model.off, node->model.len, node->gpus);
-	else if (file != FROND_NONE && engine->tree.file_node[file].model != FILE_NO_MODEL)
-		model = engine->tree.file_node[file].model;
-	for (uint32_t i = 0; i < label_count && model == FROND_NONE && node->model.len == 0; i++)
+		return (struct name_text){(int)node->model.len, in + node->model.off};
+	if (file != FROND_NONE && engine->tree.file_node[file].model != FILE_NO_MODEL) {
+		const char *text = engine->machines.own[engine->tree.file_node[file].model].name;
+		return (struct name_text){(int)strlen(text), text};
+	}
+	for (uint32_t i = 0; i < label_count; i++)
 		if (labels[i].key.len == sizeof GPU_PRODUCT - 1 &&
 		    memcmp(in + labels[i].key.off, GPU_PRODUCT, sizeof GPU_PRODUCT - 1) == 0)
-			model = machines_find(machines, in + labels[i].value.off, labels[i].value.len, node->gpus);
-	return machines_table(machines, &engine->core, model, node->gpus, id);
+			return (struct name_text){(int)labels[i].value.len, in + labels[i].value.off};
+	return (struct name_text){0, ""};
+}
+
+/* The link table: as reported, else by the model. */
+static int32_t find_topology(struct frond_engine *engine, const struct frond_node *node, const struct name_text *model,
+			     uint32_t *id)
+{
+	*id = node->topology;
+	if (node->topology != FROND_NONE)
+		return FROND_OK;
+	uint32_t machine = FROND_NONE;
+	if (model->len > 0)
+		machine = machines_find(&engine->machines, model->text, (uint32_t)model->len, node->gpus);
+	return machines_table(&engine->machines, &engine->core, machine, node->gpus, id);
 }
 
 int32_t abi_node_put(frond_engine *engine, const struct frond_node *node, const struct frond_pair *labels,
@@ -152,14 +161,19 @@ int32_t abi_node_put(frond_engine *engine, const struct frond_node *node, const 
 		drop_node(engine, &entry);
 		return abi_fail(FROND_LIMIT, "no room for further names of nodes", text, cap, len);
 	}
-	if (find_topology(engine, node, labels, label_count, in, entry.name, &topology) != FROND_OK) {
+	struct name_text model = find_model(engine, node, labels, label_count, in, entry.name);
+	if (find_topology(engine, node, &model, &topology) != FROND_OK) {
 		drop_node(engine, &entry);
 		return abi_fail(FROND_LIMIT, "no room for further link tables of nodes", text, cap, len);
 	}
 	uint32_t uplink = tree_put(&engine->tree, node->slot, &entry, node->uplink_gbps);
+	if (engine->core.nodes[node->slot].present)
+		machines_model_drop(&engine->machines, engine->core.nodes[node->slot].model);
 	core_node_put(&engine->core, node->slot,
-		      &(struct node){.gpus = (uint8_t)node->gpus,
+		      &(struct node){.gpus = node->gpus & NODE_GPUS_MASK,
 				     .topology = (uint8_t)topology,
+				     .model = machines_model_hold(&engine->machines, model.text, (uint32_t)model.len) &
+					      (FROND_MODELS - 1),
 				     .unhealthy = (uint16_t)node->unhealthy_mask,
 				     .flags = node->flags & NODE_FLAGS,
 				     .replicas = (node->flags & FROND_NODE_REPLICAS) != 0,
@@ -207,6 +221,7 @@ int32_t abi_node_remove(frond_engine *engine, uint32_t slot)
 		return FROND_UNKNOWN;
 	if (engine->core.undo.depth > 0)
 		return FROND_BAD;
+	machines_model_drop(&engine->machines, engine->core.nodes[slot].model);
 	core_node_remove(&engine->core, slot, drop_label, &engine->labels);
 	tree_remove(&engine->tree, slot);
 	return FROND_OK;

@@ -77,12 +77,21 @@ static void replicas_problems(const struct frond_engine *engine, struct out *out
 			   count - REPLICAS_NAMED);
 }
 
+static void models_problem(const struct frond_engine *engine, struct out *out)
+{
+	uint32_t nodes = engine->machines.said[MODEL_FURTHER].nodes;
+	if (nodes > 0)
+		out_printf(out, "there are more than %u GPU models; those of %" PRIu32 " node%s count as one\n",
+			   MODEL_FURTHER - 1, nodes, nodes == 1 ? "" : "s");
+}
+
 int32_t abi_problems(frond_engine *engine, char *text, uint32_t cap, uint32_t *len)
 {
 	struct out writer = {.text = text, .cap = cap};
 	abi_build(engine);
 	tree_problems(&engine->tree, &writer);
 	replicas_problems(engine, &writer);
+	models_problem(engine, &writer);
 	return out_finish(&writer, len);
 }
 

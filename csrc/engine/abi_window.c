@@ -95,23 +95,26 @@ int32_t abi_window(frond_engine *engine, const struct frond_request *request, co
 	struct out writer = {.text = text, .cap = cap};
 	*len = 0;
 	abi_build(engine);
+	struct window_question question = {
+		.ask = &asked.ask, .priority = request->priority, .ends = ends, .end_count = end_count, .kept = kept};
 	int32_t code = ends_formed(ends, end_count, &complaint);
-	if (code == FROND_OK)
-		code = request_read(engine, request, members, annotations, in, in_len, room, room_count, &asked,
-				    &refused, &complaint);
+	if (code != FROND_OK)
+		return abi_fail(code, complaint.text, text, cap, len);
+	*out = (struct frond_window){.outcome = FROND_REFUSED, .start_ms = FROND_WINDOW_NEVER};
+	ledger_lift(&engine->core.ledger, request->gang);
+	code = request_read(engine, request, members, annotations, in, in_len, room, room_count, &asked, &refused,
+			    &complaint);
+	bool formed = code == FROND_OK;
+	if (formed && !refused)
+		code = window(&engine->core, &question, out, places, &bad);
+	ledger_lower(&engine->core.ledger);
+	if (formed && code != FROND_OK)
+		complain(&complaint, 0, "ends[%" PRIu32 "]: its pod has an end already; each pod once", bad);
 	if (code != FROND_OK)
 		return abi_fail(code, complaint.text, text, cap, len);
 	if (refused) {
-		*out = (struct frond_window){.outcome = FROND_REFUSED, .start_ms = FROND_WINDOW_NEVER};
 		out_printf(&writer, "%s", complaint.text);
 		return out_finish(&writer, len);
-	}
-	struct window_question question = {
-		.ask = &asked.ask, .priority = request->priority, .ends = ends, .end_count = end_count, .kept = kept};
-	code = window(&engine->core, &question, out, places, &bad);
-	if (code != FROND_OK) {
-		complain(&complaint, 0, "ends[%" PRIu32 "]: its pod has an end already; each pod once", bad);
-		return abi_fail(code, complaint.text, text, cap, len);
 	}
 	out->plan.flags |= asked.flags;
 	tell_window(engine, out, places, request->members, &writer);

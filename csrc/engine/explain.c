@@ -179,6 +179,8 @@ static void say_placed(const struct answer *answer, struct out *out)
 		out_printf(out, "; the fabric could never meet it");
 	if (plan->flags & FROND_PLAN_NO_TOPOLOGY)
 		out_printf(out, "; the cluster has no topology");
+	if (plan->flags & FROND_PLAN_MIXED_MODELS)
+		out_printf(out, "; its GPUs are of %" PRIu32 " models", models_count(answer->gain.models));
 	if (answer->cut)
 		out_printf(out, "; the bound on a plan's work was reached: a better place may exist");
 	else if (plan->flags & FROND_PLAN_BOUNDED)

@@ -133,3 +133,43 @@ int32_t machines_table(struct machines *machines, struct core *core, uint32_t mo
 	*id = *kept - 1u;
 	return FROND_OK;
 }
+
+/* ---- models as nodes say them ------------------------------------------------------------------------------------------ */
+
+/* As a label would have it: GPU feature discovery writes dashes where the driver has blanks, and a last word for GPUs that
+ * are shared. */
+static struct model_said said_of(const char *name, uint32_t len)
+{
+	static const char shared[] = "-SHARED";
+	struct model_said said = {.nodes = 0};
+	if (len >= sizeof shared - 1 && memcmp(name + len - (sizeof shared - 1), shared, sizeof shared - 1) == 0)
+		len -= (uint32_t)sizeof shared - 1;
+	said.len = (uint8_t)min_u32(len, MODEL_BYTES);
+	for (uint32_t i = 0; i < said.len; i++)
+		said.name[i] = name[i] == ' ' ? '-' : name[i];
+	return said;
+}
+
+uint32_t machines_model_hold(struct machines *machines, const char *name, uint32_t len)
+{
+	struct model_said said = said_of(name, len);
+	uint32_t model = said.len == 0 ? MODEL_UNKNOWN : MODEL_FURTHER;
+	for (uint32_t i = MODEL_FURTHER; i-- > MODEL_UNKNOWN + 1 && said.len > 0;) {
+		const struct model_said *other = &machines->said[i];
+		if (other->nodes == 0 && model == MODEL_FURTHER)
+			model = i;
+		if (other->nodes > 0 && other->len == said.len && memcmp(other->name, said.name, said.len) == 0) {
+			model = i;
+			break;
+		}
+	}
+	said.nodes = machines->said[model].nodes + 1;
+	machines->said[model] = said;
+	return model;
+}
+
+void machines_model_drop(struct machines *machines, uint32_t model)
+{
+	assert(machines->said[model].nodes > 0);
+	machines->said[model].nodes--;
+}

@@ -20,6 +20,7 @@ struct legend {
 	struct owner owners[MAP_OWNERS_MAX];
 	uint32_t count;
 	uint32_t unnamed; /* GPUs of owners beyond the letters */
+	bool kept;        /* some GPU is */
 };
 
 /* Which letter a holder has: by the name that people know it by, in order of first appearance in the fabric. */
@@ -54,7 +55,7 @@ static void draw_gpus(const struct frond_engine *engine, uint32_t slot, bool col
 {
 	const struct ledger *ledger = &engine->core.ledger;
 	const struct node *node = &engine->core.nodes[slot];
-	uint32_t by_count = node->by_count;
+	uint32_t by_count = node->by_count, kept = node->kept ? holds_mask(&ledger->holds, slot) : 0;
 	for (uint32_t gpu = 0; gpu < node->gpus; gpu++) {
 		uint32_t at = ledger_owner(ledger, slot, gpu);
 		if (at != FROND_NONE) {
@@ -69,6 +70,9 @@ static void draw_gpus(const struct frond_engine *engine, uint32_t slot, bool col
 			legend->owners[owner].last_slot = slot;
 		} else if (node->unhealthy >> gpu & 1) {
 			draw_cell(out, color, FROND_NONE, 'x');
+		} else if (kept >> gpu & 1) {
+			draw_cell(out, color, FROND_NONE, '+');
+			legend->kept = true;
 		} else if (by_count > 0) { /* somewhere on this node, nobody knows where */
 			draw_cell(out, color, FROND_NONE, '#');
 			by_count--;
@@ -116,7 +120,8 @@ void map_draw(const struct frond_engine *engine, bool color, struct out *out)
 		draw_node(engine, fabric->order[position], color, &legend, out);
 		out_printf(out, "\n");
 	}
-	out_printf(out, ". free   # in use by others   x unhealthy   ! not ready   - cordoned\n");
+	out_printf(out, ". free   # in use by others   x unhealthy   ! not ready   - cordoned%s\n",
+		   legend.kept ? "   + kept by a hold" : "");
 	for (uint32_t i = 0; i < legend.count; i++) {
 		const struct owner *owner = &legend.owners[i];
 		draw_cell(out, color, i, letters[i]);

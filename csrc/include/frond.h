@@ -32,10 +32,12 @@ extern "C" {
 #define FROND_NODES_MAX     131072u           /* nodes in one engine */
 #define FROND_PODS_MAX      1048575u          /* pods that hold something in one engine */
 #define FROND_MEMBERS_MAX   16384u            /* members of one gang */
+#define FROND_HOLDS_MAX     32768u            /* holds in one engine */
 #define FROND_RANK_MAX      1000000u          /* of a member */
 #define FROND_POD_GPUS_MAX  32768u            /* that a pod holds by count */
 #define FROND_BY_COUNT_MAX  16777215u         /* that pods of one node hold by count */
 #define FROND_UPLINK_MAX    1000000u          /* gigabit/s of a node */
+#define FROND_MODELS        64u               /* different GPU models in one engine; further ones count as one */
 #define FROND_LEAF_NODES    65535u            /* nodes in one leaf */
 #define FROND_TOPOLOGIES    256u              /* different link tables of nodes in one engine */
 #define FROND_CANDIDATES    4096u             /* placements that are equal so far and compared further (spec 3.4) */
@@ -88,6 +90,7 @@ struct frond_limits {
 	uint32_t pods;        /* pods that hold GPUs or reservations at one time */
 	uint32_t text_bytes;  /* names of nodes and domains, 2 bytes beside each; 0: 32 bytes a node and 64 KiB */
 	uint32_t table_bytes; /* for GPU-set tables; 0: room for one kind of 16-GPU node and 127 kinds of 8-GPU nodes */
+	uint32_t holds;       /* at one time; 0: none */
 };
 
 /* What the host needs to know of the args; the rest stays in the engine. Spans are of the text that args() fills. */
@@ -159,6 +162,19 @@ struct frond_held {            /* what a pod holds, see pod_get() */
 	uint32_t by_count;     /* GPUs whose devices nobody knows, or somebody else had before */
 	uint32_t rank;         /* FROND_NONE: not known */
 	uint32_t state;        /* enum frond_held_state */
+};
+
+/* GPUs of a node that are kept for a rank of a gang, although its pod is not there yet or somebody still sits on them: a
+ * victim that is leaving, or the gang's own. Others do not get them; the gang's own calls see them as free unless they are in
+ * use. A hold ends when a pod of that rank takes it over (hold_take(), reserve(), pod_put() on its node), when hold_drop() is
+ * told so, when tick() comes to a time behind its deadline, and with its node. */
+struct frond_hold {
+	struct frond_key gang;
+	uint32_t rank;
+	uint32_t slot;
+	uint32_t gpu_mask;
+	uint32_t reserved;
+	int64_t deadline_ms; /* 0: none */
 };
 
 /* GPUs of one node that a claim's preferIds names: the host knows UUIDs, the engine does not. Beside choosing them inside
@@ -247,6 +263,7 @@ enum frond_plan_flag {
 	FROND_PLAN_NO_TOPOLOGY = 8,    /* the cluster has no leaves: treated as Ignore */
 	FROND_PLAN_BOUNDED = 16,       /* a bound cut the search: a better answer may exist */
 	FROND_PLAN_UNKNOWN_GPU = 32,   /* preferIds lists an id that is no GPU of this cluster */
+	FROND_PLAN_MIXED_MODELS = 64,  /* the gang has GPUs of more than one model */
 };
 
 struct frond_plan {
@@ -341,11 +358,13 @@ struct frond_stats {
 	uint32_t nodes, nodes_without_leaf, leaves, spines;
 	uint32_t gpus, gpus_unhealthy, gpus_reserved, gpus_bound, gpus_by_count, gpus_free;
 	uint32_t pods, gangs;
+	uint32_t holds, gpus_kept; /* gpus_kept: of holds, that nobody has */
 	uint64_t plans, placed, waiting, refused, relaxed;
-	uint64_t bounded;   /* plans that a bound has cut */
-	uint64_t steps;     /* candidates compared */
-	uint64_t expired;   /* gangs whose reservation tick() gave back */
-	uint64_t conflicts; /* bound pods that claimed a GPU which had an owner: kept by count */
+	uint64_t bounded;       /* plans that a bound has cut */
+	uint64_t steps;         /* candidates compared */
+	uint64_t expired;       /* gangs whose reservation tick() gave back */
+	uint64_t conflicts;     /* bound pods that claimed a GPU which had an owner: kept by count */
+	uint64_t holds_expired; /* that tick() has ended */
 };
 
 /* ---- the table ---------------------------------------------------------------------------------------------- */
@@ -433,11 +452,26 @@ struct frond_abi {
 	/* Gives back what members of the gang hold that are not bound; *pods: how many. */
 	int32_t (*release_gang)(frond_engine *engine, const struct frond_key *gang, uint32_t *pods);
 
-	/* Time has come to now_ms: gangs whose deadline has passed before all were bound give their unbound places back.
-	 * The keys of up to cap of them; call again while *count is cap. Not inside a what-if. */
+	/* Adds holds, all of them or none: text names the first that cannot be added, and why. A rank has one hold at most; one
+	 * that a better plan replaces is dropped before. Not inside a what-if. */
+	int32_t (*hold_put)(frond_engine *engine, const struct frond_hold *holds, uint32_t count, char *text,
+			    uint32_t cap, uint32_t *len);
+	/* The pod of that rank has come: it is booked on the GPUs of its hold as by reserve(), with the hold's deadline for
+	 * its gang, and the hold ends. FROND_UNKNOWN: there is no such hold. FROND_STALE: its GPUs are in use, unhealthy or
+	 * gone, its node takes nothing new today, or the pod holds something already. */
+	int32_t (*hold_take)(frond_engine *engine, const struct frond_key *gang, uint32_t rank,
+			     const struct frond_key *pod);
+	/* Ends the hold of one rank, or of all ranks (FROND_NONE) of a gang; *count: how many. Not inside a what-if. */
+	int32_t (*hold_drop)(frond_engine *engine, const struct frond_key *gang, uint32_t rank, uint32_t *count);
+	/* The holds of a gang (NULL: of all) by gang and rank. FROND_SMALL: *count is how many there are. */
+	int32_t (*hold_list)(frond_engine *engine, const struct frond_key *gang, struct frond_hold *out, uint32_t cap,
+			     uint32_t *count);
+
+	/* Time has come to now_ms: gangs whose deadline has passed before all were bound give their unbound places back,
+	 * and holds whose deadline has passed end. The keys of up to cap of those gangs; call again while *count is cap. Not inside a what-if. */
 	int32_t (*tick)(frond_engine *engine, int64_t now_ms, struct frond_key *expired, uint32_t cap, uint32_t *count);
 
-	/* What if: everything that reserve, permit, confirm, release and release_gang do from here on is taken back by
+	/* What if: everything that reserve, hold_take, permit, confirm, release and release_gang do from here on is taken back by
 	 * undo(), to any depth. Cluster state may not change in between (FROND_BAD). */
 	int32_t (*what_if)(frond_engine *engine);
 	int32_t (*undo)(frond_engine *engine);

@@ -396,7 +396,8 @@ static void run_victims_512(struct bench *bench)
 	victims(bench, 512);
 }
 
-static const struct shape shape_leaf = {5000, 0}, shape_spine = {10, 0}, shape_pairs = {2, 4}, shape_loose = {0, 0};
+static const struct shape shape_leaf = {5000, 0}, shape_spine = {10, 0}, shape_pairs = {2, 4}, shape_small = {8, 32},
+			  shape_loose = {0, 0};
 
 static const struct bench_case cases[] = {
 	{"plan-1024", "plan of 1,024 whole nodes", 0, PLAN_NODES, 100000, 1, 0, NULL, NULL, run_plan_1024},
@@ -410,6 +411,8 @@ static const struct bench_case cases[] = {
 	{"plan-8-upgrade", "the same, a node of every leaf is unavailable", 0, 0, 20000, 1, 0, &shape_usual,
 	 fill_upgrade, run_plan_8},
 	{"gpu-delta", "one GPU delta (a pod comes or goes)", 0, 0, 1000, 1024, 0, NULL, NULL, run_gpu_delta},
+	{"gpu-delta-small", "the same, leaves of eight, all free at first", 0, 0, 1000, 1024, 0, &shape_small, NULL,
+	 run_gpu_delta},
 	{"node-delta", "one node delta (cordon, uncordon)", 0, 0, 1000, 1024, 0, NULL, NULL, run_node_delta},
 	{"gpu-set", "GPU set look-up, 8 GPUs", 0, 0, 50, 4096, 0, NULL, NULL, run_gpu_set},
 	{"refusal", "refusal of an impossible gang, with its reason", 0, 0, 20000, 1, 0, NULL, prepare_refusal,

@@ -14,6 +14,7 @@
 #define LIST_MAX         (1u << 20) /* moves, victims, expired gangs */
 #define PAIRS_MAX        (1u << 16) /* labels, annotations */
 #define ROOM_MAX         (1u << 20) /* exceptions */
+#define HOLDS_PUT_MAX    (1u << 20) /* holds of one call */
 #define ENGINE_ALIGN     16u
 
 enum got { GOT_CALL, GOT_END, GOT_CUT, GOT_BAD };
@@ -38,7 +39,8 @@ struct question {
 	struct frond_topology topology;
 	struct frond_pod pod;
 	struct frond_request request;
-	struct frond_key key;
+	struct frond_key key, taker;
+	struct frond_hold *holds, *hold_list;
 	struct frond_pair *pairs;
 	struct frond_member *members;
 	struct frond_place *booked;
@@ -516,7 +518,7 @@ static bool by_slot_read(struct replay *replay, const char *name, bool *has)
 }
 
 /* The first line after the name of the call, in the order in which record.c writes it. */
-static bool first_line_read(struct replay *replay, struct question *question, bool *has_thrift)
+static bool first_line_read(struct replay *replay, struct question *question, bool *has_thrift, bool *all_gangs)
 {
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
@@ -543,6 +545,18 @@ static bool first_line_read(struct replay *replay, struct question *question, bo
 		const char *name = in & IN_POD_KEY ? "pod" : "gang";
 		good = good && name_read(reader, name) && key_read(reader, name, &question->key);
 	}
+	if (in & IN_ANY_GANG)
+		good = good && name_read(reader, "gang") &&
+		       ((*all_gangs = literal(reader, "none")) || key_read(reader, "gang", &question->key));
+	call->rank = FROND_NONE;
+	if (in & IN_RANK)
+		good = good && name_read(reader, "rank") &&
+		       (literal(reader, "none") || u32_read(reader, "rank", FROND_NONE - 1, &call->rank));
+	if (in & IN_TAKER)
+		good = good && name_read(reader, "pod") && key_read(reader, "pod", &question->taker);
+	if (in & IN_HOLDS)
+		good = good && name_read(reader, "holds") &&
+		       u32_read(reader, "holds", HOLDS_PUT_MAX, &call->hold_count);
 	if (in & IN_SLOT)
 		good = good && name_read(reader, "slot") && u32_read(reader, "slot", UINT32_MAX, &call->slot);
 	if (in & IN_NOW)
@@ -635,6 +649,11 @@ static bool arrays_read(struct replay *replay, struct question *question, bool h
 		good = good && records_read(replay, "room", RECORD_ROOM, question->room, sizeof(*question->room),
 					    call->room_count);
 	}
+	if (in & IN_HOLDS) {
+		call->holds = question->holds = array(reader, call->hold_count, sizeof(*question->holds));
+		good = good && records_read(replay, "hold", RECORD_HOLD, question->holds, sizeof(*question->holds),
+					    call->hold_count);
+	}
 	if (in & IN_ENDS) {
 		call->ends = question->ends = array(reader, call->end_count, sizeof(*question->ends));
 		good = good && records_read(replay, "end", RECORD_END, question->ends, sizeof(*question->ends),
@@ -651,6 +670,9 @@ static bool arrays_read(struct replay *replay, struct question *question, bool h
 		       (question->move_list = array(reader, call->list_cap, sizeof(*question->move_list))) != NULL;
 	if (out & (OUT_VICTIMS | OUT_EXPIRED))
 		good = good && (question->keys = array(reader, call->list_cap, sizeof(*question->keys))) != NULL;
+	if (out & OUT_HOLDS)
+		good = good &&
+		       (question->hold_list = array(reader, call->list_cap, sizeof(*question->hold_list))) != NULL;
 	if (out & OUT_TEXT)
 		good = good && (question->text = array(reader, call->cap, 1)) != NULL;
 	return good;
@@ -660,7 +682,7 @@ static enum got question_read(struct replay *replay, struct question *question)
 {
 	struct reader *reader = &replay->reader;
 	struct call *call = &question->call;
-	bool has_thrift = false;
+	bool has_thrift = false, all_gangs = false;
 	reader->call = "recording";
 	if (reader->next == reader->len)
 		return GOT_END;
@@ -681,7 +703,7 @@ static enum got question_read(struct replay *replay, struct question *question)
 	}
 	replay->in_len = 0;
 	call->request = &question->request;
-	if (!first_line_read(replay, question, &has_thrift))
+	if (!first_line_read(replay, question, &has_thrift, &all_gangs))
 		return GOT_BAD;
 	if (!arrays_read(replay, question, has_thrift))
 		return reader->cut ? GOT_CUT : GOT_BAD;
@@ -689,7 +711,9 @@ static enum got question_read(struct replay *replay, struct question *question)
 	call->node = &question->node;
 	call->topology = &question->topology;
 	call->pod = &question->pod;
-	call->key = &question->key;
+	call->key = all_gangs ? NULL : &question->key;
+	call->taker = &question->taker;
+	call->hold_list = question->hold_list;
 	call->in = replay->in;
 	call->in_len = replay->in_len;
 	call->engine = &replay->engine;
@@ -713,6 +737,8 @@ static enum got question_read(struct replay *replay, struct question *question)
 
 static void question_free(struct question *question)
 {
+	free(question->holds);
+	free(question->hold_list);
 	free(question->pairs);
 	free(question->members);
 	free(question->booked);

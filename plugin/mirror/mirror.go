@@ -28,9 +28,9 @@ import (
 
 // Limits of the engine that the scheduler runs. Over them is an error that is logged and told, never a crash. The engine's
 // own room for names and link tables is made for 100,000 nodes in 32 MB; clouds give nodes names of 60 bytes, and failing
-// links make many tables.
+// links make many tables. The largest gang can have all of its places kept.
 func Limits() shim.Limits {
-	return shim.Limits{Nodes: 16384, Pods: 65536, TextBytes: 2 << 20, TableBytes: 4 << 20}
+	return shim.Limits{Nodes: 16384, Pods: 65536, TextBytes: 2 << 20, TableBytes: 4 << 20, Holds: shim.MembersMax}
 }
 
 // Engine is what the mirror writes to.

@@ -18,6 +18,7 @@ const (
 	reasonNoTopology    = "NoTopology"
 	reasonRuleNeverMet  = "RuleNeverMet"
 	reasonRuleRelaxed   = "RuleRelaxed"
+	reasonMixedModels   = "MixedGPUModels"
 )
 
 // warn turns what was special about a plan into events, each once: fresh says whether a flag is news.
@@ -36,6 +37,7 @@ func (p *Plugin) warn(pod *v1.Pod, plan shim.Plan, fresh func(shim.PlanFlag) boo
 	tell(shim.PlanShapeless, reasonRuleNeverMet, fmt.Sprintf("the cluster never has the shape that the rule %q asks for; it counts as a preference", plan.Rule.String()))
 	if plan.Outcome == shim.Placed {
 		tell(shim.PlanRelaxed, reasonRuleRelaxed, fmt.Sprintf("the rule %q could not be met and was allowed to break", plan.Rule.String()))
+		tell(shim.PlanMixedModels, reasonMixedModels, "its GPUs are of more than one model: no place with a single one is as good by the steps before")
 	}
 }
 

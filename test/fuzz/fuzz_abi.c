@@ -22,6 +22,8 @@ enum {
 	WISHES = 3,
 	KINDS = 4,
 	TRIALS = 3,
+	HOLDS = 6, /* fewer than ranks of all gangs */
+	RANKS = 4,
 	TABLE_BYTES = 1 << 17, /* for GPU-set tables: nodes of 16 GPUs do not fit, a few kinds of smaller ones do */
 	OPERATIONS_ROOM = 32,  /* an operation is a byte modulo this */
 };
@@ -55,6 +57,7 @@ struct run {
 		const char *model, *claim;
 		int32_t priority;
 		int64_t deadline_ms;
+		uint32_t rank; /* of pods that are bound */
 		uint32_t named_count;
 		struct frond_named named[FROND_GPUS_MAX];
 	} later;
@@ -220,7 +223,7 @@ static void pod_put(struct run *run)
 	uint32_t len = 0, mask = below(run, 256);
 	/* One after the other: inside one list each compiler has its own order. */
 	struct frond_key key = pod_key(run), gang = gang_key(run);
-	struct frond_pod pod = {.pod = key, .slot = below(run, NODES + 1), .gang = gang, .rank = FROND_NONE};
+	struct frond_pod pod = {.pod = key, .slot = below(run, NODES + 1), .gang = gang, .rank = run->later.rank};
 	pod.gpu_mask = mask;
 	for (; mask != 0; mask &= mask - 1)
 		pod.gpus++;
@@ -615,6 +618,79 @@ static void undo(struct run *run)
 	MUST(trial->len == run->before_len && memcmp(trial->text, run->before, trial->len) == 0);
 }
 
+/* ---- holds ------------------------------------------------------------------------------------------------------ */
+
+/* Those of one gang are those of all that are its; in order, each rank once, no GPU twice. Returns how many there are. */
+static uint32_t check_holds(struct run *run, const struct frond_key *gang)
+{
+	struct frond_hold all[HOLDS], own[HOLDS];
+	uint32_t count = 0, own_count = 0, seen = 0;
+	MUST(run->abi->hold_list(run->engine, NULL, all, HOLDS, &count) == FROND_OK && count <= HOLDS);
+	MUST(run->abi->hold_list(run->engine, gang, own, HOLDS, &own_count) == FROND_OK && own_count <= count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct frond_hold *hold = &all[i], *before = &all[i > 0 ? i - 1 : 0];
+		if (hold->gang.hi == gang->hi && hold->gang.lo == gang->lo)
+			MUST(seen < own_count && memcmp(&own[seen++], hold, sizeof *hold) == 0);
+		MUST(i == 0 || before->gang.lo < hold->gang.lo ||
+		     (before->gang.lo == hold->gang.lo && before->rank < hold->rank));
+		for (uint32_t j = 0; j < i; j++)
+			MUST(all[j].slot != hold->slot || (all[j].gpu_mask & hold->gpu_mask) == 0);
+	}
+	MUST(seen == own_count);
+	if (count > 0)
+		MUST(run->abi->hold_list(run->engine, NULL, all, count - 1, &own_count) == FROND_SMALL &&
+		     own_count == count);
+	return count;
+}
+
+static void hold_put(struct run *run, struct frond_key gang, uint32_t there)
+{
+	struct frond_hold list[HOLDS + 1];
+	uint32_t count = 1 + below(run, HOLDS), len = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t slot = below(run, NODES), mask = below(run, 256);
+		list[i] = (struct frond_hold){.gang = gang, .rank = below(run, RANKS), .slot = slot, .gpu_mask = mask};
+		list[i].deadline_ms = run->later.deadline_ms;
+		if (rarely(run))
+			list[i].gang = gang_key(run);
+		if (rarely(run))
+			list[i].rank = FROND_RANK_MAX + below(run, 2);
+		if (rarely(run))
+			list[i].deadline_ms = below(run, 2) == 0 ? FROND_DEADLINE_MAX + 1 : INT64_MIN;
+		if (rarely(run))
+			list[i].reserved = 1;
+	}
+	int32_t code = run->abi->hold_put(run->engine, list, count, run->text, TEXT, &len);
+	said(run, code, len);
+	MUST((code == FROND_LIMIT) == (there + count > HOLDS && run->trial_count == 0));
+	answered(run, CHANGES, code);
+	MUST(check_holds(run, &gang) == there + (code == FROND_OK ? count : 0));
+}
+
+static void hold(struct run *run)
+{
+	struct frond_key gang = gang_key(run), pod;
+	uint32_t kind = below(run, 4), rank = below(run, RANKS), count = 0, there = check_holds(run, &gang);
+	run->later.rank = rank;
+	if (kind < 2) {
+		hold_put(run, gang, there);
+	} else if (kind == 2) {
+		pod = pod_key(run);
+		bool held = holds(run, pod);
+		int32_t code = run->abi->hold_take(run->engine, &gang, rank, &pod);
+		MUST(code != FROND_OK || (!held && holds(run, pod)));
+		answered(run, CHANGES, code);
+		MUST(check_holds(run, &gang) == there - (code == FROND_OK));
+	} else {
+		if (rarely(run))
+			rank = FROND_NONE;
+		int32_t code = run->abi->hold_drop(run->engine, &gang, rank, &count);
+		MUST((code == FROND_OK) == (run->trial_count == 0) && (rank == FROND_NONE || count <= 1));
+		answered(run, CHANGES, code);
+		MUST(check_holds(run, &gang) == there - count);
+	}
+}
+
 /* ---- moves ------------------------------------------------------------------------------------------------------ */
 
 static void check_moves(const struct run *run, int32_t code, const struct frond_moves *out,
@@ -833,7 +909,7 @@ static void (*const operations[OPERATIONS_ROOM])(struct run *run) = {
 	node_put,  node_put,   node_put,          node_remove, pod_put, plan,    plan,         plan,   order,
 	reserve,   reserve,    reserve,           permit,      confirm, release, release_gang, look,   gang_put,
 	gang_get,  tick,       what_if,           undo,        recover, defrag,  victims,      window, topology_put,
-	ask_later, config_put, order_with_thrift,
+	ask_later, config_put, order_with_thrift, hold,
 };
 
 static bool create(struct run *run)
@@ -845,8 +921,11 @@ static bool create(struct run *run)
 	static const char *const fabrics[] = {"", "spine:2 leaf:2 node:2 gpu:8", "spine:1 leaf:3 node:1 gpu:4",
 					      "spine:3 leaf:2 node:3 gpu:8"};
 	static const uint32_t text_bytes[] = {0, 4096, 96, 32};
-	const struct frond_limits limits = {
-		.nodes = NODES, .pods = LEDGER, .text_bytes = text_bytes[below(run, 4)], .table_bytes = TABLE_BYTES};
+	const struct frond_limits limits = {.nodes = NODES,
+					    .pods = LEDGER,
+					    .text_bytes = text_bytes[below(run, 4)],
+					    .table_bytes = TABLE_BYTES,
+					    .holds = HOLDS};
 	const char *arg = args[below(run, 4)], *fabric = fabrics[below(run, 4)];
 	uint32_t len = 0;
 	uint64_t bytes;
@@ -872,6 +951,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run->later.model = run->later.claim = "";
 	run->later.named_count = 0;
 	memset(run->later.named, 0, sizeof run->later.named);
+	run->later.rank = FROND_NONE;
 	run->later.priority = 0;
 	run->later.deadline_ms = 0;
 	if (!create(run))

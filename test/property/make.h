@@ -318,13 +318,34 @@ static bool make_speeds(struct chance *chance, struct fabric *fabric)
 static void make_labels(struct chance *chance, struct fabric *fabric)
 {
 	bool cliques = chance_percent(chance, 40), zones = chance_percent(chance, 40);
+	int racks = 1 + chance_below(chance, 3), linked = chance_percent(chance, 40) ? 100 : 85;
 
 	for (int n = 0; n < fabric->node_count; n++) {
 		struct node *node = &fabric->nodes[n];
-		if (cliques && chance_percent(chance, 85))
-			snprintf(node->clique, NAME_SIZE, "rack-%d.%d", node->leaf + 1, chance_below(chance, 2));
+		if (cliques && chance_percent(chance, linked))
+			snprintf(node->clique, NAME_SIZE, "rack-%d.%d", node->leaf + 1, chance_below(chance, racks));
 		if (zones && chance_percent(chance, 80))
 			node->zone = (char)('a' + chance_below(chance, 2));
+	}
+}
+
+/* Other names for the same machines, so that models are all that tells them apart. Whole leaves have one, mostly. */
+static void make_brands(struct chance *chance, struct fabric *fabric)
+{
+	static const char *const brands[] = {"PCIE-8", "A100-SXM", "H100-SXM"};
+	int in_leaf = chance_percent(chance, 60), brand = 0;
+
+	if (!chance_percent(chance, 35))
+		return;
+	for (int n = 0; n < fabric->node_count; n++) {
+		struct node *node = &fabric->nodes[n];
+		if (n == 0 || !in_leaf || node->leaf != fabric->nodes[n - 1].leaf || chance_percent(chance, 15))
+			brand = chance_below(chance, 3);
+		for (int m = 0; m < fabric->model_count; m++)
+			if (strcmp(fabric->models[m].name, brands[brand]) == 0)
+				node->model = m;
+		node->model_given = true;
+		node->gpus_implied = false;
 	}
 }
 
@@ -553,6 +574,46 @@ static void make_wide(struct chance *chance, struct instance *instance)
 	}
 }
 
+/* A leaf or two of many nodes in several racks, some of them taken. */
+static void make_racks(struct chance *chance, struct instance *instance)
+{
+	struct fabric *fabric = &instance->fabric;
+	int leaves = 1 + chance_below(chance, 3), nodes = 3 + chance_below(chance, leaves == 1 ? 10 : 14 / leaves - 2);
+	int jobs = 1 + chance_below(chance, 3), busy = 15 * chance_below(chance, 4);
+
+	fabric->spine_count = 1;
+	fabric->default_gpus = 1 + chance_below(chance, 4);
+	for (int l = 0; l < leaves; l++) {
+		fabric->leaf_count++;
+		for (int n = 0; n < nodes && fabric->node_count < NODES_MAX; n++) {
+			struct node *node = &fabric->nodes[fabric->node_count++];
+			node->leaf = l;
+			node->gpus = fabric->default_gpus;
+			if (chance_percent(chance, busy))
+				node->used_mask = (unsigned)chance_below(chance, 1 << node->gpus);
+		}
+	}
+	settle_models(fabric);
+	make_names(chance, fabric);
+	make_labels(chance, fabric);
+	make_brands(chance, fabric);
+	for (int n = 0; n < fabric->node_count; n++) { /* some racks side by side */
+		struct node *node = &fabric->nodes[n];
+		if (chance_percent(chance, 80))
+			snprintf(node->clique, NAME_SIZE, "rack-%d.%d", node->leaf + 1,
+				 n / 2 % (1 + chance_below(chance, 4)));
+	}
+	for (int j = 0; j < jobs; j++) {
+		struct job *job = job_add(instance);
+		make_wishes(chance, fabric, false, job);
+		job->members = 1 + chance_below(chance, MEMBERS_MAX);
+		int size = chance_percent(chance, 50) ? fabric->default_gpus
+						      : 1 + chance_below(chance, fabric->default_gpus);
+		for (int rank = 0; rank < job->members; rank++)
+			job->sizes[rank] = size;
+	}
+}
+
 /* ---- recover, defrag -------------------------------------------------------------------------------------------- */
 
 static void make_failures(struct chance *chance, struct instance *instance)
@@ -594,6 +655,8 @@ static void make_defrag(struct chance *chance, struct instance *instance)
 	if (chance_percent(chance, 30))
 		make_maintenance(chance, fabric);
 	settle_models(fabric);
+	make_labels(chance, fabric);
+	make_brands(chance, fabric);
 	for (int j = 0; j < jobs && members < DEFRAG_MEMBERS; j++) {
 		struct job *job = job_add(instance);
 		make_wishes(chance, fabric, false, job);
@@ -643,6 +706,7 @@ static void make_preempt(struct chance *chance, struct instance *instance)
 	settle_models(fabric);
 	speeds_matter = make_speeds(chance, fabric);
 	make_labels(chance, fabric);
+	make_brands(chance, fabric);
 	for (int j = 0; j < PREEMPT_RUNNING + 1; j++) {
 		struct job *job = job_add(instance);
 		bool asks = j == PREEMPT_RUNNING;
@@ -708,6 +772,9 @@ static void make_calm(struct chance *chance, struct instance *instance)
 		}
 	}
 	make_names(chance, fabric);
+	make_labels(chance, fabric);
+	if (fabric->default_gpus > 4)
+		make_brands(chance, fabric);
 	for (int j = 0; j < jobs; j++) {
 		static const int recovery_weights[RECOVERIES] = {30, 65, 5};
 		struct job *job = job_add(instance);
@@ -730,6 +797,10 @@ static void instance_make(uint64_t seed, uint64_t index, enum verb verb, struct 
 	make_models(&chance, &instance->fabric);
 	if (verb == VERB_PLAN && chance_percent(&chance, 2)) {
 		make_wide(&chance, instance);
+		return;
+	}
+	if (verb == VERB_PLAN && chance_percent(&chance, 20)) {
+		make_racks(&chance, instance);
 		return;
 	}
 	if (verb == VERB_RECOVER && chance_percent(&chance, 60)) {

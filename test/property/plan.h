@@ -14,6 +14,9 @@
  *      and with any number up to that which stays on one node.
  *  P4  A preferred NVLink domain restricts the nodes of its leaf.
  *  P5  There is no step 5b: a plan is not told of CPU and memory.
+ *  P6  Step 4 counts models and NVLink domains over the whole gang, pinned members included. Where the fabric has an NVLink
+ *      domain: a node is in its domain; one in none is by itself if its leaf has a domain; all nodes of a leaf without
+ *      any are together.
  */
 #ifndef FROND_TEST_PLAN_H
 #define FROND_TEST_PLAN_H
@@ -22,12 +25,12 @@
 
 #include "pack.h"
 
-enum { CANDIDATES_MAX = 4096, STEP3_KEY = 4, WHOLE_KEY = 2, STEP6_KEY = 2 };
+enum { CANDIDATES_MAX = 4096, STEP3_KEY = 4, STEP4_KEY = 4, WHOLE_KEY = 2, STEP6_KEY = 2 };
 enum step { STEP_NONE, STEP_3 = 3, STEP_4, STEP_5A, STEP_5C, STEP_6, STEP_7, STEPS };
 
 struct key { /* lower is better, place by place */
 	int step3[STEP3_KEY];
-	int step4[2];
+	int step4[STEP4_KEY];
 	int whole[WHOLE_KEY]; /* 5a; latency-sensitive: what stands in its place, and in that of 6 */
 	int score;            /* 5c */
 	int step6[STEP6_KEY];
@@ -74,9 +77,50 @@ static int bottleneck_of(const struct gang *gang, int n, unsigned set)
 	return ring_of(&gang->world->machines[gang->world->fabric->nodes[n].model], set)->bottleneck;
 }
 
+/* P5: the nodes that count as one NVLink domain with this one; 0: nothing counts. */
+static unsigned linked_with(const struct fabric *fabric, int n)
+{
+	bool somewhere = false, in_leaf = false;
+	unsigned leaf = 0;
+	for (int other = 0; other < fabric->node_count; other++) {
+		bool same_leaf = fabric->nodes[other].leaf == fabric->nodes[n].leaf;
+		somewhere = somewhere || domain_of(fabric, other);
+		in_leaf = in_leaf || (same_leaf && domain_of(fabric, other));
+		leaf |= same_leaf ? 1u << other : 0;
+	}
+	if (!somewhere)
+		return 0;
+	return domain_of(fabric, n) ? domain_of(fabric, n) : in_leaf ? 1u << n : leaf;
+}
+
+/* Members with GPUs whose node is the first of the gang with such a model, or in such a domain. */
+static void count_kinds(const struct gang *gang, const struct placement *placement, int *models, int *domains)
+{
+	const struct fabric *fabric = gang->world->fabric;
+
+	*models = *domains = 0;
+	for (int rank = 0; rank < gang->members; rank++) {
+		int n = placement->node[rank];
+		bool model_seen = false, domain_seen = false;
+		if (gang->job->sizes[rank] == 0)
+			continue;
+		for (int lower = 0; lower < rank; lower++) {
+			int other = placement->node[lower];
+			if (gang->job->sizes[lower] == 0)
+				continue;
+			model_seen = model_seen || strcmp(fabric->models[fabric->nodes[n].model].name,
+							  fabric->models[fabric->nodes[other].model].name) == 0;
+			domain_seen = domain_seen || linked_with(fabric, n) & (1u << other);
+		}
+		*models += !model_seen;
+		*domains += !domain_seen && linked_with(fabric, n);
+	}
+}
+
 static void key_step4(const struct gang *gang, const struct placement *placement, int *key)
 {
 	int worst = NO_HOP, sum = 0;
+	count_kinds(gang, placement, &key[0], &key[1]);
 	for (int rank = 0; rank < gang->members; rank++) {
 		if (!is_missing(gang, rank) || gang->job->sizes[rank] < 2)
 			continue;
@@ -84,8 +128,8 @@ static void key_step4(const struct gang *gang, const struct placement *placement
 		worst = bottleneck < worst ? bottleneck : worst;
 		sum += bottleneck;
 	}
-	key[0] = -worst;
-	key[1] = -sum;
+	key[2] = -worst;
+	key[3] = -sum;
 }
 
 struct tally_gpus { /* of a leaf, before placement, and what the gang takes */
@@ -218,7 +262,7 @@ static int plans_compare(const struct job *job, const struct plan *a, const stru
 	*step = STEP_3;
 	if (order == 0) {
 		*step = STEP_4;
-		order = ints_compare(a->key.step4, b->key.step4, 2);
+		order = ints_compare(a->key.step4, b->key.step4, STEP4_KEY);
 	}
 	if (order == 0) {
 		*step = STEP_5A;
@@ -350,6 +394,51 @@ static bool rest_fits(const struct search *search, unsigned allowed, const int *
 	return fewest_nodes(search->gang->world->fabric, left, allowed, in_use, leaf, members) <= new_nodes;
 }
 
+/* The nodes of a leaf that its next members choose from. One domain after the other: those of pinned members before
+ * others; one that holds all that are left, with the least room, else the one with most; of equals the first. Then nodes in
+ * no domain. Where all nodes of the leaf are in one domain, or all in none, or the gang is for one node: all at once. */
+static unsigned next_nodes(const struct search *search, const struct candidate *candidate, int leaf, const int *places,
+			   unsigned done, int members, int new_nodes)
+{
+	const struct fabric *fabric = search->gang->world->fabric;
+	unsigned nodes = 0, linked = 0, best = 0, loose_pins = 0;
+	int asking = 0, best_room = 0;
+	bool best_pinned = false, best_holds = false;
+
+	for (int n = 0; n < fabric->node_count; n++)
+		if (fabric->nodes[n].leaf == leaf) {
+			nodes |= 1u << n;
+			linked |= domain_of(fabric, n);
+			loose_pins |= domain_of(fabric, n) ? 0 : search->pinned_nodes & (1u << n);
+		}
+	for (int rank = 0; rank < search->gang->members; rank++)
+		asking += search->gang->job->sizes[rank] > 0;
+	if (!linked || domain_of(fabric, __builtin_ctz(nodes)) == nodes || search->rule.kind == RULE_SINGLE_NODE ||
+	    asking == 1)
+		return nodes;
+	for (int n = 0; n < fabric->node_count; n++) {
+		unsigned party = domain_of(fabric, n) ? domain_of(fabric, n) : loose_pins & (1u << n) ? loose_pins : 0;
+		int room = 0;
+		if (!(nodes & (1u << n)) || (party & -party) != 1u << n || (party & done))
+			continue;
+		for (int other = 0; other < fabric->node_count; other++)
+			room += party & candidate->allowed & (1u << other) ? places[other] : 0;
+		bool pinned = party & search->pinned_nodes;
+		bool holds = fewest_nodes(fabric, places, party & candidate->allowed, search->pinned_nodes, leaf,
+					  members) <= new_nodes;
+		bool better = !best || (pinned && !best_pinned);
+		if (best && pinned == best_pinned)
+			better = holds != best_holds ? holds : holds ? room < best_room : room > best_room;
+		if (room == 0 || !better)
+			continue;
+		best = party;
+		best_room = room;
+		best_pinned = pinned;
+		best_holds = holds;
+	}
+	return best ? best : nodes;
+}
+
 /* The members that a leaf gets choose one after the other: best bottleneck, fewest GPUs left over, lowest position;
  * never so that the others could not be held by the nodes that are left. */
 static void fill_leaf(const struct search *search, const struct candidate *candidate, int leaf, int *taken)
@@ -363,10 +452,13 @@ static void fill_leaf(const struct search *search, const struct candidate *candi
 
 	new_nodes = new_nodes < to_open ? new_nodes : to_open;
 	places_under(search, candidate->per_node, places);
-	for (int left = candidate->counts[leaf]; left > 0; left--) {
+	unsigned done = 0, among = 0;
+	for (int left = candidate->counts[leaf]; left > 0;) {
 		int best = -1, best_bottleneck = 0, best_left = 0;
+		if (among == 0)
+			among = next_nodes(search, candidate, leaf, places, done, left, new_nodes);
 		for (int n = 0; n < fabric->node_count; n++) {
-			if (fabric->nodes[n].leaf != leaf || !(candidate->allowed & (1u << n)) || taken[n] == places[n])
+			if (!(among & candidate->allowed & (1u << n)) || taken[n] == places[n])
 				continue;
 			bool fresh = taken[n] == 0 && search->pinned[n] == 0;
 			taken[n]++;
@@ -384,9 +476,15 @@ static void fill_leaf(const struct search *search, const struct candidate *candi
 				best_left = kept;
 			}
 		}
-		assert(best >= 0);
+		if (best < 0) { /* nobody else goes there */
+			assert(!(among & done));
+			done |= among;
+			among = 0;
+			continue;
+		}
 		new_nodes -= taken[best] == 0 && search->pinned[best] == 0;
 		taken[best]++;
+		left--;
 	}
 }
 
@@ -528,7 +626,7 @@ static bool leaf_offers(const struct gang *gang, const struct state *state, cons
 		if (fabric->nodes[n].leaf != leaf ||
 		    !span_plan(gang, state, rule, allowed & (1u << n), MEMBERS_MAX, &plan))
 			continue;
-		int order = found ? ints_compare(plan.key.step4, best->key.step4, 2) : -1;
+		int order = found ? ints_compare(plan.key.step4, best->key.step4, STEP4_KEY) : -1;
 		if (order > 0 || (order == 0 && free >= best_free))
 			continue;
 		found = true;

@@ -12,6 +12,8 @@
 #define PAGE      4096u
 #define FAST_GBPS 400u
 #define SLOW_GBPS 100u
+#define UNLINKED  97u   /* every so many nodes one is in no NVLink domain */
+#define RACKS     4096u /* names of NVLink domains that there is room for */
 
 static const struct {
 	const char *model; /* NULL: a link table of ours */
@@ -89,11 +91,11 @@ static void put_links(struct cluster *cluster, struct dice *dice)
 
 int32_t put_node(struct cluster *cluster, uint32_t slot, uint32_t flags, uint32_t uplink, uint32_t leaf)
 {
-	static const char keys[] = "fabric.topograph.run/tier-0fabric.topograph.run/tier-1";
+	static const char keys[] = "fabric.topograph.run/tier-0fabric.topograph.run/tier-1nvidia.com/gpu.clique";
 	const struct machine *machine = &cluster->machines[slot];
 	char in[256];
 	uint32_t used = sizeof keys - 1, labels = 0;
-	struct frond_pair pairs[2];
+	struct frond_pair pairs[3];
 	struct frond_node node = {.slot = slot,
 				  .gpus = machine->gpus,
 				  .unhealthy_mask = machine->sick,
@@ -117,6 +119,12 @@ int32_t put_node(struct cluster *cluster, uint32_t slot, uint32_t flags, uint32_
 		pairs[labels] = (struct frond_pair){.key = {27, 27}, .value = {used, 0}};
 		used += pairs[labels++].value.len =
 			(uint32_t)snprintf(in + used, NAME_ROOM, "s%" PRIu32, machine->spine);
+	}
+	uint32_t rack = cluster->input.number[N_RACK];
+	if (rack > 0 && slot % UNLINKED != 0) {
+		pairs[labels] = (struct frond_pair){.key = {54, 21}, .value = {used, 0}};
+		used += pairs[labels++].value.len =
+			(uint32_t)snprintf(in + used, NAME_ROOM, "q%" PRIu32, slot / rack % RACKS);
 	}
 	return cluster->abi->node_put(cluster->engine, &node, pairs, labels, in, used, cluster->text, TEXT_CAP,
 				      &cluster->len);

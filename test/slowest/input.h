@@ -14,6 +14,7 @@
 	X(NODES, "nodes", 100, 100000, "100 1000 5000 10000 30000 100000")                                             \
 	X(LEAF, "leaf", 0, 5000, "0 1 2 8 16 18 32 32 64 5000") /* nodes of a leaf; 0: no leaves */                    \
 	X(SPINE, "spine", 1, 20000, "1 2 4 16 32 500 20000")    /* leaves of a spine */                                \
+	X(RACK, "rack", 0, 5000, "0 0 0 0 1 2 16 18 72")        /* nodes of an NVLink domain; 0: no domains */         \
 	X(LOOSE, "loose", 0, 100, "0 0 0 0 10")                 /* percent of the nodes have no leaf */                \
 	X(KINDS, "kinds", 1, 255, "1 1 2 3 4 8 8 16 32 64 9")   /* bit by bit: enum node_kind */                       \
 	X(MIX, "mix", 0, 2, "0 1 2")                            /* kinds differ by node, leaf, spine */                \

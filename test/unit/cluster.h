@@ -22,7 +22,8 @@ enum {
 	CLUSTER_MEMBERS = 128,
 	CLUSTER_TEXT = 1 << 16,
 	CLUSTER_SPARE = 4,
-	CLUSTER_PODS = 512
+	CLUSTER_PODS = 512,
+	CLUSTER_HOLDS = 128
 };
 
 #define ANY_NODE 0u /* for wanted.only */
@@ -94,7 +95,7 @@ static inline void check(struct cluster *c)
 static inline void engine_make(struct cluster *c, uint32_t nodes, uint32_t pods, const char *args, const char *fabric)
 {
 	abi = frond_abi_get();
-	c->limits = (struct frond_limits){.nodes = nodes, .pods = pods};
+	c->limits = (struct frond_limits){.nodes = nodes, .pods = pods, .holds = CLUSTER_HOLDS};
 	uint64_t bytes = abi->size_of(&c->limits);
 	TEST_ASSERT_NOT_EQUAL(0, bytes);
 	c->mem = aligned_alloc(16, (bytes + 15) / 16 * 16);

@@ -98,7 +98,7 @@ static inline void rig_make(uint32_t spines, uint32_t leaves, uint32_t nodes, ui
 	fabric->spine_count = spines;
 	fabric->leaf_count = spines * leaves;
 	for (uint32_t slot = 0; slot < limits.nodes; slot++) {
-		core_node_put(&rig->core, slot, &(struct node){.gpus = (uint8_t)gpus, .topology = (uint8_t)id});
+		core_node_put(&rig->core, slot, &(struct node){.gpus = gpus & NODE_GPUS_MASK, .topology = (uint8_t)id});
 		fabric->order[slot] = fabric->position[slot] = slot;
 		fabric->leaf_of[slot] = slot / nodes;
 		fabric->domain_of[slot] = FROND_NONE;

@@ -21,13 +21,14 @@ void tearDown(void)
 static void test_size_of_answers_zero_for_limits_out_of_range(void)
 {
 	static const struct frond_limits wrong[] = {
-		{0, 1, 0, 0},
-		{1, 0, 0, 0},
-		{FROND_NODES_MAX + 1, 1, 0, 0},
-		{1, FROND_PODS_MAX + 1, 0, 0},
-		{1, 1, 0, 4095}, /* not even the smallest table */
-		{1, 1, 0, (1u << 30) + 1},
-		{1, 1, (1u << 30) + 1, 0},
+		{0, 1, 0, 0, 0},
+		{1, 0, 0, 0, 0},
+		{FROND_NODES_MAX + 1, 1, 0, 0, 0},
+		{1, FROND_PODS_MAX + 1, 0, 0, 0},
+		{1, 1, 0, 4095, 0}, /* not even the smallest table */
+		{1, 1, 0, (1u << 30) + 1, 0},
+		{1, 1, (1u << 30) + 1, 0, 0},
+		{1, 1, 0, 0, FROND_HOLDS_MAX + 1},
 	};
 	for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		TEST_ASSERT_EQUAL_UINT64(0, abi->size_of(&wrong[i]));
@@ -61,7 +62,8 @@ static void test_create_refuses_wrong_memory_limits_args_and_fabrics(void)
 	create(FROND_OK, mem, bytes, &limits, "", "", "");
 	create(FROND_OK, mem, bytes, &limits, "{}", "spine:1 leaf:2 node:1 gpu:8", "");
 	create(FROND_LIMIT, mem, bytes, &wrong, "", "",
-	       "limits: nodes must be 1 to 131072, pods 1 to 1048575, textBytes and tableBytes 0 or up to 1 GiB");
+	       "limits: nodes must be 1 to 131072, pods 1 to 1048575, holds 0 to 32768, textBytes and tableBytes 0 or "
+	       "up to 1 GiB");
 	create(FROND_BAD, NULL, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem + 8, bytes, &limits, "", "", "too small or not aligned to 16");
 	create(FROND_BAD, mem, bytes - 1, &limits, "", "", "too small or not aligned to 16");

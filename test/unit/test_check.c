@@ -99,6 +99,31 @@ static void test_a_healthy_state_passes_and_so_does_an_empty_one(void)
 
 /* ---- the ledger ------------------------------------------------------------------------------------------------- */
 
+static void test_holds(void)
+{
+	uint32_t seven = slot_of(c, "node-7"), eight = slot_of(c, "node-8");
+	struct frond_hold list[] = {{.gang = {5, 1}, .rank = 0, .slot = eight, .gpu_mask = 0x0f, .deadline_ms = 9},
+				    {.gang = {5, 1}, .rank = 1, .slot = eight, .gpu_mask = 0xf0}};
+	struct holds *holds = &core->ledger.holds;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->hold_put(c->engine, list, 2, c->text, CLUSTER_TEXT - 1, &c->len));
+	check(c);
+	struct hold *first = &holds->all[holds->order[0]];
+	BREAK(core->nodes[eight].held, 0x0f, "holds mask f but its owners hold 0 and holds ff");
+	BREAK_BITS(core->nodes[eight], kept, false, "holds mask ff but its owners hold 0 and holds 0");
+	BREAK_BITS(core->nodes[seven], kept, true, "holds mask");
+	BREAK(first->rank, 2, "is not found by its gang and rank");
+	BREAK(first->slot, seven, "holds mask");
+	BREAK(first->mask, 0x1f, "share a GPU");
+	BREAK_BITS(*first, ended, 1, "has none");
+	BREAK_BITS(*first, deadline_ms, 0, "with a deadline");
+	BREAK_BITS(*first, deadline_ms, 8, "ends before the soonest");
+	BREAK(holds->order[1], holds->order[0], "holds mask");
+	BREAK(holds->used, 1, "holds mask");
+	BREAK(holds->timed, 2, "with a deadline");
+	BREAK(holds->free_head, 0, "free of");
+	BREAK(holds->lifted, ((struct frond_key){5, 2}), "with a deadline");
+}
+
 static void test_masks_and_counts_of_nodes(void)
 {
 	BREAK(NODE(reserved).held, 0x7f, "holds mask 7f but its owners hold ff");
@@ -253,6 +278,8 @@ static void test_sums_of_leaves_and_spines(void)
 		BREAK(sum->odd, (uint16_t)(sum->odd + 1), "counts other GPUs than its nodes have");
 		BREAK(fabric->leaf_lacking[leaf], 1, "counts other GPUs than its nodes have");
 		BREAK(fabric->leaf_kind[leaf], KIND_NONE, "counts other GPUs than its nodes have");
+		BREAK(fabric->leaf_model[leaf], (uint8_t)(fabric->leaf_model[leaf] ^ LEAF_MODELS),
+		      "names other models than its nodes have");
 	}
 	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
 		struct spine_sum *sum = &fabric->spine[spine];
@@ -261,6 +288,28 @@ static void test_sums_of_leaves_and_spines(void)
 		BREAK_BITS(*sum, touched, (sum->touched + 1u) & 0xffffu, "touched nodes, it has");
 		BREAK(sum->lacking, sum->lacking + 1, "nodes that lack capacity, it has");
 	}
+}
+
+static void test_sums_of_blocks(void)
+{
+	static const char wrong[] = "leaves 0 to 3 have other counts than their block says";
+	struct fabric *fabric = &core->fabric;
+	struct block_sum *block = fabric->block;
+	for (uint32_t i = 0; i < FROND_GPUS_MAX; i++) {
+		BREAK(block->least[i], (uint16_t)(block->least[i] + 1), wrong);
+		BREAK(block->most[i], (uint16_t)(block->most[i] - 1), wrong);
+	}
+	BREAK(block->free_least, block->free_least - 1, wrong);
+	BREAK(block->free_most, block->free_most + 1, wrong);
+	BREAK(block->kind, FROND_NONE, wrong);
+	struct block_sum blocks[2] = {block[0], block[1]}; /* of two leaves each */
+	fabric->block_shift = 1;
+	block[1] = block[0];
+	broken("leaves 0 to 1 have other counts than their block says");
+	fabric->block_shift = 5;
+	block[0] = blocks[0];
+	block[1] = blocks[1];
+	check(c);
 }
 
 static void test_nodes_that_say_something_else_than_their_leaf_has_counted(void)
@@ -311,6 +360,7 @@ int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(test_a_healthy_state_passes_and_so_does_an_empty_one);
+	RUN_TEST(test_holds);
 	RUN_TEST(test_masks_and_counts_of_nodes);
 	RUN_TEST(test_a_gpu_has_one_owner);
 	RUN_TEST(test_entries_that_hold_what_they_should_not);
@@ -321,6 +371,7 @@ int main(void)
 	RUN_TEST(test_order_of_the_fabric);
 	RUN_TEST(test_leaves_and_spines_of_the_fabric);
 	RUN_TEST(test_sums_of_leaves_and_spines);
+	RUN_TEST(test_sums_of_blocks);
 	RUN_TEST(test_nodes_that_say_something_else_than_their_leaf_has_counted);
 	RUN_TEST(test_counts_and_memory_of_link_tables);
 	RUN_TEST(test_the_sentence_is_cut_where_the_buffer_ends);

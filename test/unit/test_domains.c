@@ -96,11 +96,12 @@ static void test_latency_sensitive_wants_the_smallest_of_node_domain_and_leaf(vo
 	expect(2, LATENCY, FROND_RULE_NVLINK_DOMAIN, "n1 n3");
 	expect(3, LATENCY, FROND_RULE_SAME_LEAF, "n1 n3 n2");
 	expect(4, LATENCY, FROND_RULE_COMPLETE_LEAF, "n1 n3 n2 n4");
-	expect(2, "", FROND_RULE_SAME_LEAF, "n1 n3"); /* others know no domains */
+	expect(2, "", FROND_RULE_SAME_LEAF, "n1 n3"); /* others prefer a domain */
 	occupy(c, "n3", 0x01);
 	expect(2, LATENCY, FROND_RULE_NVLINK_DOMAIN, "n2 n4");
-	expect(2, "", FROND_RULE_SAME_LEAF, "n1 n2");
+	expect(2, "", FROND_RULE_SAME_LEAF, "n2 n4");
 	occupy(c, "n4", 0x01);
+	expect(2, "", FROND_RULE_SAME_LEAF, "n1 n2"); /* and do without */
 	TEST_ASSERT_EQUAL_UINT32(FROND_WAITS,
 				 plan(c, &(struct wanted){.name = "a", .members = 2, .gpus = 8, .wishes = LATENCY}));
 	TEST_ASSERT_EQUAL_UINT32(FROND_RULE_NVLINK_DOMAIN, c->plan.rule);

@@ -49,6 +49,34 @@ static bool same_kind(const struct node *a, const struct node *b)
 	return a->gpus == b->gpus && a->topology == b->topology;
 }
 
+/* The leaves have been recounted. */
+static void recount_blocks(void)
+{
+	uint32_t size = 1u << fabric->block_shift;
+	for (uint32_t first = 0; first < fabric->leaf_count; first += size) {
+		const struct block_sum *block = &fabric->block[first / size];
+		const struct leaf_sum *leaf = &fabric->leaf[first];
+		uint32_t count = fabric->leaf_count - first < size ? fabric->leaf_count - first : size;
+		bool alike = true;
+		for (uint32_t i = 0; i < count; i++) {
+			alike &= leaf[i].total == leaf->total &&
+				 fabric->leaf_kind[first + i] == fabric->leaf_kind[first];
+		}
+		TEST_ASSERT_EQUAL_UINT32(alike ? fabric->leaf_kind[first] : FROND_NONE, block->kind);
+		for (uint32_t gpus = 1; gpus <= FROND_GPUS_MAX + 1; gpus++) { /* one more: the free GPUs */
+			uint32_t least = UINT32_MAX, most = 0;
+			for (uint32_t i = 0; i < count; i++) {
+				uint32_t here = gpus > FROND_GPUS_MAX ? leaf[i].free : leaf[i].at_least[gpus];
+				least = here < least ? here : least;
+				most = here > most ? here : most;
+			}
+			bool free = gpus > FROND_GPUS_MAX;
+			TEST_ASSERT_EQUAL_UINT32(least, free ? block->free_least : block->least[gpus - 1]);
+			TEST_ASSERT_EQUAL_UINT32(most, free ? block->free_most : block->most[gpus - 1]);
+		}
+	}
+}
+
 static void recount(void)
 {
 	check(c);
@@ -91,6 +119,7 @@ static void recount(void)
 		spines[spine].shape = fabric->spine[spine].shape; /* has tests of its own */
 		TEST_ASSERT_EQUAL_MEMORY(&spines[spine], &fabric->spine[spine], sizeof spines[spine]);
 	}
+	recount_blocks();
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------------------- */
@@ -214,24 +243,26 @@ static void test_what_if_and_undo(void)
 	TEST_ASSERT_EQUAL_UINT32(0, fabric->spine[0].touched + fabric->spine[1].touched);
 }
 
-static void test_random_changes(void)
+/* Nodes and pods come, change and go; `settled`: nodes stay what they are, so that nothing is ever counted from scratch. */
+static void random_changes(uint32_t steps, bool settled)
 {
 	const char *text = getenv("FROND_SEED");
 	dice = text == NULL ? 3 : strtoull(text, NULL, 0);
 	printf("seed %llu\n", (unsigned long long)dice);
-	for (uint32_t step = 0; step < 1500; step++) {
+	for (uint32_t step = 0; step < steps; step++) {
 		uint32_t slot = below(c->count);
 		struct cluster_node *node = &c->nodes[slot];
 		struct frond_key pod = {1, 1 + below(40)};
 		switch (below(6)) {
 		case 0:
-			node->gpus = percent(70) ? 8 : 1 + below(8);
+			node->gpus = settled || percent(70) ? 8 : 1 + below(8);
 			node->unhealthy = percent(70) ? 0 : below(1u << node->gpus);
 			node->flags = percent(70) ? 0 : 1 + below(3);
 			node_refresh(c, slot);
 			break;
 		case 1:
-			abi->node_remove(c->engine, slot); /* unknown when it is gone already */
+			if (!settled)
+				abi->node_remove(c->engine, slot); /* unknown when it is gone already */
 			break;
 		case 2:
 			abi->release(c->engine, &pod);
@@ -244,6 +275,72 @@ static void test_random_changes(void)
 		}
 		recount();
 	}
+}
+
+static void test_random_changes(void)
+{
+	random_changes(1500, false);
+	cluster("spine:3 leaf:3 node:3 gpu:8");
+	random_changes(1500, true);
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+static void test_a_block_has_32_leaves_and_the_last_one_fewer(void)
+{
+	cluster("spine:3 leaf:11 node:1 gpu:8"); /* the second block is one leaf */
+	TEST_ASSERT_EQUAL_UINT32(5, fabric->block_shift);
+	TEST_ASSERT_EQUAL_UINT32(32, block_end(fabric, 31));
+	TEST_ASSERT_EQUAL_UINT32(33, block_end(fabric, 32));
+	recount();
+	occupy(c, "node-32", 0xff);
+	recount();
+	TEST_ASSERT_EQUAL_UINT32(0, fabric->block[0].free_least);
+	TEST_ASSERT_EQUAL_UINT32(8, fabric->block[1].free_least);
+	occupy(c, "node-33", 0x01);
+	recount();
+	TEST_ASSERT_EQUAL_UINT32(7, fabric->block[1].free_most);
+	cluster("spine:2 leaf:16 node:2 gpu:8");
+	recount();
+	TEST_ASSERT_EQUAL_UINT32(32, block_end(fabric, 0));
+	random_changes(600, true);
+	cluster("spine:3 leaf:23 node:2 gpu:8");
+	random_changes(600, true);
+	random_changes(600, false);
+}
+
+/* The last leaf with the most or the least of something has one less or more; or it was not the last. */
+static void test_the_ends_of_a_block_move_with_the_last_leaf_that_was_there(void)
+{
+	const struct block_sum *block = fabric->block;
+	for (uint32_t leaf = 0; leaf < 6; leaf++) {
+		char name[16];
+		snprintf(name, sizeof name, "node-%u", (unsigned)leaf * 3 + 1);
+		TEST_ASSERT_EQUAL_UINT32(3, block->most[7]);
+		TEST_ASSERT_EQUAL_UINT32(24, block->free_most);
+		occupy(c, name, 0xf0);
+		recount();
+		TEST_ASSERT_EQUAL_UINT32(2, block->least[7]);
+		TEST_ASSERT_EQUAL_UINT32(3, block->least[3]);
+		TEST_ASSERT_EQUAL_UINT32(20, block->free_least);
+	}
+	TEST_ASSERT_EQUAL_UINT32(2, block->most[7]);
+	TEST_ASSERT_EQUAL_UINT32(20, block->free_most);
+	cordon(c, "node-1"); /* its GPUs stay free */
+	TEST_ASSERT_EQUAL_UINT32(2, block->least[3]);
+	TEST_ASSERT_EQUAL_UINT32(2, block->least[0]);
+	TEST_ASSERT_EQUAL_UINT32(3, block->most[3]);
+	TEST_ASSERT_EQUAL_UINT32(20, block->free_least);
+	node_flags(c, "node-1", 0);
+	TEST_ASSERT_EQUAL_UINT32(3, block->least[0]);
+	unhealthy(c, "node-2", 0x01);
+	recount();
+	TEST_ASSERT_EQUAL_UINT32(19, block->free_least);
+	TEST_ASSERT_NOT_EQUAL(FROND_NONE, block->kind);
+	c->nodes[0].gpus = 4;
+	node_refresh(c, 0);
+	recount();
+	TEST_ASSERT_EQUAL_UINT32(FROND_NONE, block->kind);
 }
 
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
@@ -341,6 +438,8 @@ int main(void)
 	RUN_TEST(test_gangs_are_booked_bound_and_given_back);
 	RUN_TEST(test_what_if_and_undo);
 	RUN_TEST(test_random_changes);
+	RUN_TEST(test_a_block_has_32_leaves_and_the_last_one_fewer);
+	RUN_TEST(test_the_ends_of_a_block_move_with_the_last_leaf_that_was_there);
 	RUN_TEST(test_spines_alike_have_the_shape_of_the_first);
 	RUN_TEST(test_leaves_nodes_and_their_numbers_make_a_shape);
 	RUN_TEST(test_speeds_and_kinds_make_a_shape);

@@ -26,6 +26,7 @@ static void test_the_version_and_the_limits_are_what_callers_compiled_in(void)
 	TEST_ASSERT_EQUAL_UINT32(16, FROND_GPUS_MAX);
 	TEST_ASSERT_EQUAL_UINT32(131072, FROND_NODES_MAX);
 	TEST_ASSERT_EQUAL_UINT32(16384, FROND_MEMBERS_MAX);
+	TEST_ASSERT_EQUAL_UINT32(32768, FROND_HOLDS_MAX);
 	TEST_ASSERT_EQUAL_UINT32(65535, FROND_LEAF_NODES);
 	TEST_ASSERT_EQUAL_UINT32(256, FROND_TOPOLOGIES);
 	TEST_ASSERT_EQUAL_UINT32(4096, FROND_CANDIDATES);
@@ -66,6 +67,7 @@ static void test_the_numbers_of_codes_and_enums_stay(void)
 	TEST_ASSERT_EQUAL_INT(8, FROND_PLAN_NO_TOPOLOGY);
 	TEST_ASSERT_EQUAL_INT(16, FROND_PLAN_BOUNDED);
 	TEST_ASSERT_EQUAL_INT(32, FROND_PLAN_UNKNOWN_GPU);
+	TEST_ASSERT_EQUAL_INT(64, FROND_PLAN_MIXED_MODELS);
 	TEST_ASSERT_EQUAL_INT(1, FROND_HELD_RESERVED);
 	TEST_ASSERT_EQUAL_INT(2, FROND_HELD_BOUND);
 	TEST_ASSERT_EQUAL_INT(4, FROND_NODE_REPLICAS);
@@ -90,11 +92,12 @@ static void test_the_small_records_lie_as_they_did(void)
 	SIZE(16, frond_pair);
 	AT(0, frond_pair, key);
 	AT(8, frond_pair, value);
-	SIZE(16, frond_limits);
+	SIZE(20, frond_limits);
 	AT(0, frond_limits, nodes);
 	AT(4, frond_limits, pods);
 	AT(8, frond_limits, text_bytes);
 	AT(12, frond_limits, table_bytes);
+	AT(16, frond_limits, holds);
 	SIZE(12, frond_room);
 	AT(0, frond_room, slot);
 	AT(4, frond_room, pod_template);
@@ -153,6 +156,13 @@ static void test_nodes_topologies_and_pods_lie_as_they_did(void)
 	AT(28, frond_held, by_count);
 	AT(32, frond_held, rank);
 	AT(36, frond_held, state);
+	SIZE(40, frond_hold);
+	AT(0, frond_hold, gang);
+	AT(16, frond_hold, rank);
+	AT(20, frond_hold, slot);
+	AT(24, frond_hold, gpu_mask);
+	AT(28, frond_hold, reserved);
+	AT(32, frond_hold, deadline_ms);
 }
 
 static void test_requests_and_members_lie_as_they_did(void)
@@ -270,7 +280,7 @@ static void test_windows_lie_as_they_did(void)
 
 static void test_stats_lie_as_they_did(void)
 {
-	SIZE(128, frond_stats);
+	SIZE(144, frond_stats);
 	AT(0, frond_stats, generation);
 	AT(8, frond_stats, nodes);
 	AT(12, frond_stats, nodes_without_leaf);
@@ -284,20 +294,23 @@ static void test_stats_lie_as_they_did(void)
 	AT(44, frond_stats, gpus_free);
 	AT(48, frond_stats, pods);
 	AT(52, frond_stats, gangs);
-	AT(56, frond_stats, plans);
-	AT(64, frond_stats, placed);
-	AT(72, frond_stats, waiting);
-	AT(80, frond_stats, refused);
-	AT(88, frond_stats, relaxed);
-	AT(96, frond_stats, bounded);
-	AT(104, frond_stats, steps);
-	AT(112, frond_stats, expired);
-	AT(120, frond_stats, conflicts);
+	AT(56, frond_stats, holds);
+	AT(60, frond_stats, gpus_kept);
+	AT(64, frond_stats, plans);
+	AT(72, frond_stats, placed);
+	AT(80, frond_stats, waiting);
+	AT(88, frond_stats, refused);
+	AT(96, frond_stats, relaxed);
+	AT(104, frond_stats, bounded);
+	AT(112, frond_stats, steps);
+	AT(120, frond_stats, expired);
+	AT(128, frond_stats, conflicts);
+	AT(136, frond_stats, holds_expired);
 }
 
 static void test_the_table_lies_as_it_did(void)
 {
-	SIZE(280, frond_abi);
+	SIZE(312, frond_abi);
 	AT(0, frond_abi, version);
 	AT(4, frond_abi, size);
 	AT(8, frond_abi, args);
@@ -319,21 +332,25 @@ static void test_the_table_lies_as_it_did(void)
 	AT(136, frond_abi, confirm);
 	AT(144, frond_abi, release);
 	AT(152, frond_abi, release_gang);
-	AT(160, frond_abi, tick);
-	AT(168, frond_abi, what_if);
-	AT(176, frond_abi, undo);
-	AT(184, frond_abi, recover);
-	AT(192, frond_abi, defrag);
-	AT(200, frond_abi, victims);
-	AT(208, frond_abi, window);
-	AT(216, frond_abi, backfill);
-	AT(224, frond_abi, binding);
-	AT(232, frond_abi, stats);
-	AT(240, frond_abi, problems);
-	AT(248, frond_abi, map);
-	AT(256, frond_abi, dump);
-	AT(264, frond_abi, check);
-	AT(272, frond_abi, code_text);
+	AT(160, frond_abi, hold_put);
+	AT(168, frond_abi, hold_take);
+	AT(176, frond_abi, hold_drop);
+	AT(184, frond_abi, hold_list);
+	AT(192, frond_abi, tick);
+	AT(200, frond_abi, what_if);
+	AT(208, frond_abi, undo);
+	AT(216, frond_abi, recover);
+	AT(224, frond_abi, defrag);
+	AT(232, frond_abi, victims);
+	AT(240, frond_abi, window);
+	AT(248, frond_abi, backfill);
+	AT(256, frond_abi, binding);
+	AT(264, frond_abi, stats);
+	AT(272, frond_abi, problems);
+	AT(280, frond_abi, map);
+	AT(288, frond_abi, dump);
+	AT(296, frond_abi, check);
+	AT(304, frond_abi, code_text);
 }
 
 static void test_the_table_says_its_version_and_size_and_has_no_hole(void)

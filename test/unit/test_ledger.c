@@ -14,9 +14,9 @@ static void *mem;
 
 static void layout(struct arena *arena)
 {
-	undo_layout(&undo, arena, PODS);
+	undo_layout(&undo, arena, PODS, 0);
 	fabric_layout(&fabric, arena, &undo, NODES);
-	ledger_layout(&ledger, arena, &undo, &fabric, nodes, PODS);
+	ledger_layout(&ledger, arena, &undo, &fabric, nodes, PODS, 0);
 }
 
 /* No tree: the nodes are in no leaf. What their leaves count is test_fabric.c's. */

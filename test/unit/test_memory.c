@@ -19,11 +19,19 @@ void tearDown(void)
 	cluster_free(other);
 }
 
-static void test_an_engine_for_100000_nodes_and_pods_reserves_32_mb(void)
+static void test_an_engine_for_100000_nodes_and_pods_reserves_32_mb_and_2_more_for_16384_holds(void)
 {
-	const struct frond_limits limits = {.nodes = 100000, .pods = 100000};
+	struct frond_limits limits = {.nodes = 100000, .pods = 100000};
 	abi = frond_abi_get();
+	printf("%llu bytes without holds\n", (unsigned long long)abi->size_of(&limits));
 	TEST_ASSERT_LESS_OR_EQUAL_UINT64(32000000, abi->size_of(&limits));
+	limits.holds = 16384;
+	printf("%llu bytes with 16384\n", (unsigned long long)abi->size_of(&limits));
+	TEST_ASSERT_LESS_OR_EQUAL_UINT64(34000000, abi->size_of(&limits));
+	limits.holds = FROND_HOLDS_MAX;
+	TEST_ASSERT_NOT_EQUAL(0, abi->size_of(&limits));
+	limits.holds = FROND_HOLDS_MAX + 1;
+	TEST_ASSERT_EQUAL_UINT64(0, abi->size_of(&limits));
 }
 
 /* As many leaves as there is room for; a node more, in a leaf more, stays outside and is named. */
@@ -209,7 +217,7 @@ static void test_a_table_that_is_computed_again_says_the_same(void)
 int main(void)
 {
 	UNITY_BEGIN();
-	RUN_TEST(test_an_engine_for_100000_nodes_and_pods_reserves_32_mb);
+	RUN_TEST(test_an_engine_for_100000_nodes_and_pods_reserves_32_mb_and_2_more_for_16384_holds);
 	RUN_TEST(test_an_eighth_of_the_nodes_and_4096_may_be_leaves);
 	RUN_TEST(test_nodes_whose_leaf_has_no_room_for_a_name_are_scheduled_without_one);
 	RUN_TEST(test_nodes_of_a_fabric_file_have_512_speeds_at_most);

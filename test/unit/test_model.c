@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random calls of the table against a simple model of what they mean: who owns which GPU, pod by pod, and what each gang
- * was promised. After each call the code it returned, the masks of every node, the owners, the gangs, the numbers and the
+ * Random calls of the table against a simple model of what they mean: who owns which GPU, pod by pod, what is kept for whom,
+ * and what each gang was promised. After each call the code it returned, the masks of every node, the owners, the gangs, the numbers and the
  * references to names are compared, and the invariant checker runs; a call that was refused has left the dump as it was,
  * and so has undo(). Clusters are small and change every few hundred calls.
  *
@@ -11,7 +11,18 @@
 #include "dice.h"
 #include "engine/engine.h"
 
-enum { NODES = 24, PODS = 80, GANGS = 10, LEDGER = 64, MEMBERS = 5, DEPTH = 3, EPISODE = 500, NOBODY = -1 };
+enum {
+	NODES = 24,
+	PODS = 80,
+	GANGS = 10,
+	LEDGER = 64,
+	MEMBERS = 5,
+	DEPTH = 3,
+	EPISODE = 500,
+	NOBODY = -1,
+	RANKS = 6,
+	LIST = 4
+};
 enum { FREE, RESERVED, BOUND };
 
 struct model_node {
@@ -26,7 +37,14 @@ struct model_pod {
 	uint32_t gpus; /* held in all, by device or by count */
 	uint32_t by_count;
 	int gang;
+	uint32_t rank;
 	bool arrived, named;
+};
+
+struct model_hold {
+	int gang; /* NOBODY: no hold */
+	uint32_t rank, slot, mask;
+	int64_t deadline_ms;
 };
 
 struct model_gang {
@@ -40,19 +58,21 @@ struct model { /* what undo() brings back */
 	struct model_node node[NODES];
 	struct model_pod pod[PODS];
 	struct model_gang gang[GANGS];
+	struct model_hold hold[CLUSTER_HOLDS];
 	uint64_t conflicts;
 };
 
 static struct model m, saved[DEPTH];
 static char dumps[DEPTH][CLUSTER_TEXT], last[CLUSTER_TEXT]; /* before each what-if, and after the last call */
 static uint32_t depth, nodes, ledger;
-static uint64_t plans, expired;
+static uint64_t plans, expired, holds_expired;
 static int64_t now_ms;
 static bool refused; /* the call was, so nothing may have changed */
 
 static struct cluster *c;
 static uint64_t step, calls_wanted;
-static uint32_t booked, stale, full, moved, bad, undone, late, learnt, wrong_masks;
+static uint32_t booked, stale, full, moved, bad, undone, late, learnt, wrong_masks, fetched, taken_over, replaced,
+	clashed;
 
 void setUp(void)
 {
@@ -92,7 +112,7 @@ static int32_t outside(int32_t expected)
 
 /* ---- what the model means --------------------------------------------------------------------------------------- */
 
-static uint32_t held_mask(uint32_t slot)
+static uint32_t owned_mask(uint32_t slot)
 {
 	uint32_t mask = 0;
 	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
@@ -108,14 +128,40 @@ static uint32_t count_on(uint32_t slot)
 	return sum;
 }
 
-static uint32_t free_mask(uint32_t slot)
+/* GPUs of the node that are kept from a gang, or from everybody but the owners (NOBODY). */
+static uint32_t kept_mask(uint32_t slot, int gang)
 {
-	return ((1u << m.node[slot].gpus) - 1) & ~held_mask(slot) & ~m.node[slot].unhealthy;
+	uint32_t mask = 0;
+	for (uint32_t i = 0; i < CLUSTER_HOLDS; i++)
+		if (m.hold[i].gang != NOBODY && m.hold[i].slot == slot && m.hold[i].gang != gang)
+			mask |= m.hold[i].mask;
+	return mask;
 }
 
-static uint32_t free_count(uint32_t slot)
+static struct model_hold *hold_of(int gang, uint32_t rank)
 {
-	uint32_t free = (uint32_t)__builtin_popcount(free_mask(slot)), count = count_on(slot);
+	for (uint32_t i = 0; gang != NOBODY && i < CLUSTER_HOLDS; i++)
+		if (m.hold[i].gang == gang && m.hold[i].rank == rank)
+			return &m.hold[i];
+	return NULL;
+}
+
+static uint32_t holds_there(void)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < CLUSTER_HOLDS; i++)
+		count += m.hold[i].gang != NOBODY;
+	return count;
+}
+
+static uint32_t free_mask(uint32_t slot, int gang)
+{
+	return ((1u << m.node[slot].gpus) - 1) & ~owned_mask(slot) & ~kept_mask(slot, gang) & ~m.node[slot].unhealthy;
+}
+
+static uint32_t free_count(uint32_t slot, int gang)
+{
+	uint32_t free = (uint32_t)__builtin_popcount(free_mask(slot, gang)), count = count_on(slot);
 	return free > count ? free - count : 0;
 }
 
@@ -154,6 +200,16 @@ static void model_release(uint32_t pod)
 	*mine = (struct model_pod){.hold = FREE, .gang = NOBODY};
 }
 
+/* A bound pod has come to where a hold waits for it. */
+static void model_take_over(uint32_t pod)
+{
+	struct model_hold *hold = hold_of(m.pod[pod].gang, m.pod[pod].rank);
+	if (hold == NULL || hold->slot != m.pod[pod].slot)
+		return;
+	hold->gang = NOBODY;
+	taken_over++;
+}
+
 static void model_enter(uint32_t pod, int hold, uint32_t slot, uint32_t gpus, uint32_t mask, int gang)
 {
 	uint32_t got = 0;
@@ -163,7 +219,8 @@ static void model_enter(uint32_t pod, int hold, uint32_t slot, uint32_t gpus, ui
 		m.node[slot].owner[gpu] = (int)pod;
 		got++;
 	}
-	m.pod[pod] = (struct model_pod){.hold = hold, .slot = slot, .gpus = gpus, .by_count = gpus - got, .gang = gang};
+	m.pod[pod] = (struct model_pod){
+		.hold = hold, .slot = slot, .gpus = gpus, .by_count = gpus - got, .gang = gang, .rank = FROND_NONE};
 	m.conflicts += mask != 0 && got < gpus;
 }
 
@@ -238,6 +295,9 @@ static void do_node_remove(void)
 	for (uint32_t pod = 0; pod < PODS; pod++)
 		if (m.pod[pod].hold != FREE && m.pod[pod].slot == slot)
 			model_release(pod);
+	for (uint32_t i = 0; i < CLUSTER_HOLDS; i++)
+		if (m.hold[i].slot == slot)
+			m.hold[i].gang = NOBODY;
 	m.node[slot].present = false;
 }
 
@@ -249,7 +309,7 @@ static bool nothing_new(const struct model_pod *mine, uint32_t pod, uint32_t slo
 		return false;
 	for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
 		have |= m.node[slot].owner[gpu] == (int)pod ? 1u << gpu : 0;
-	return mask == 0 || ((have & ~mask) == 0 && (mask & ~have & ~held_mask(slot)) == 0);
+	return mask == 0 || ((have & ~mask) == 0 && (mask & ~have & ~owned_mask(slot)) == 0);
 }
 
 /* Devices of a pod that was held by count become known, and nobody else has them: it learns them where it is. */
@@ -297,7 +357,26 @@ static void do_pod_put(void)
 	bool named = percent(50);
 	int gang = mine->hold != FREE && percent(80) ? mine->gang : percent(50) ? (int)below(GANGS) : NOBODY;
 	struct frond_key key = gang == NOBODY ? (struct frond_key){0, 0} : gang_key((uint32_t)gang);
-	int32_t code = pod_try(c, pod_key(pod), slot, gpus, mask, named ? "ns/gang" : "", key);
+	uint32_t rank = percent(40) ? FROND_NONE : below(RANKS);
+	const struct model_hold *waits = &m.hold[below(8)];
+	if (waits->gang != NOBODY && mine->hold == FREE && percent(40)) { /* it comes to where it is waited for */
+		gang = waits->gang;
+		key = gang_key((uint32_t)gang);
+		rank = waits->rank;
+		slot = waits->slot;
+		mask = percent(50) ? waits->mask : 0;
+		gpus = (uint32_t)__builtin_popcount(waits->mask);
+		wrong = mask >> m.node[slot].gpus != 0;
+	}
+	struct frond_pod record = {.pod = pod_key(pod),
+				   .slot = slot,
+				   .gpus = gpus,
+				   .gpu_mask = mask,
+				   .name = {0, named ? 7 : 0},
+				   .gang = key,
+				   .rank = rank};
+	int32_t code = abi->pod_put(c->engine, &record, "ns/gang", 7, c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
 	bool no_room = depth == 0 && mine->hold == FREE && pods_held() == ledger;
 	full += no_room && m.node[slot].present;
 	wrong_masks += wrong && m.node[slot].present;
@@ -314,13 +393,19 @@ static void do_pod_put(void)
 		mine->hold = BOUND;
 		mine->arrived = true;
 		mine->named |= named;
+		bool known = gang == mine->gang && (rank == FROND_NONE || rank == mine->rank);
 		if (gang != mine->gang) {
 			gang_leave(pod);
 			mine->gang = gang;
 		}
+		mine->rank = rank == FROND_NONE ? mine->rank : rank;
+		if (!known)
+			model_take_over(pod);
 		return;
 	}
 	moved += mine->hold != FREE;
+	if (mine->hold != FREE && rank == FROND_NONE && mine->slot == slot)
+		rank = mine->rank;
 	int before = mine->hold != FREE ? mine->gang : NOBODY;
 	struct model_gang kept = before != NOBODY ? m.gang[before] : (struct model_gang){.min_member = 1};
 	if (mine->hold != FREE)
@@ -329,6 +414,8 @@ static void do_pod_put(void)
 		m.gang[gang] = kept; /* nobody has left: what the gang was promised stays */
 	model_enter(pod, BOUND, slot, gpus, mask, gang);
 	m.pod[pod].named = named;
+	m.pod[pod].rank = rank;
+	model_take_over(pod);
 }
 
 static void fill_request(uint32_t gang, uint32_t members)
@@ -364,7 +451,7 @@ static uint32_t pod_of(struct frond_key key)
 	return (uint32_t)key.lo - 1;
 }
 
-static void check_places(void)
+static void check_places(int gang)
 {
 	uint32_t taken[NODES] = {0}, count[NODES] = {0};
 	for (uint32_t i = 0; i < c->request.members; i++) {
@@ -372,17 +459,17 @@ static void check_places(void)
 		if (c->members[i].gpus == 0 || c->members[i].pinned_slot != FROND_NONE)
 			continue;
 		TEST_ASSERT_TRUE(at->slot < nodes && m.node[at->slot].present && m.node[at->slot].flags == 0);
-		TEST_ASSERT_EQUAL_HEX32(0, at->gpu_mask & ~free_mask(at->slot));
+		TEST_ASSERT_EQUAL_HEX32(0, at->gpu_mask & ~free_mask(at->slot, gang));
 		TEST_ASSERT_EQUAL_HEX32(0, at->gpu_mask & taken[at->slot]);
 		TEST_ASSERT_EQUAL_UINT32(c->members[i].gpus, (uint32_t)__builtin_popcount(at->gpu_mask));
 		taken[at->slot] |= at->gpu_mask;
 		count[at->slot] += c->members[i].gpus;
-		TEST_ASSERT_TRUE(count[at->slot] <= free_count(at->slot));
+		TEST_ASSERT_TRUE(count[at->slot] <= free_count(at->slot, gang));
 	}
 }
 
 /* May the model book this? */
-static bool bookable(void)
+static bool bookable(int gang)
 {
 	uint32_t fresh = 0, taken[NODES] = {0}, count[NODES] = {0};
 	for (uint32_t i = 0; i < c->request.members; i++) {
@@ -401,8 +488,8 @@ static bool bookable(void)
 			continue;
 		count[at->slot] += c->members[i].gpus;
 		if (!m.node[at->slot].present || m.node[at->slot].flags != 0 ||
-		    (at->gpu_mask & ~free_mask(at->slot)) != 0 || (at->gpu_mask & taken[at->slot]) != 0 ||
-		    count[at->slot] > free_count(at->slot))
+		    (at->gpu_mask & ~free_mask(at->slot, gang)) != 0 || (at->gpu_mask & taken[at->slot]) != 0 ||
+		    count[at->slot] > free_count(at->slot, gang))
 			return false;
 		taken[at->slot] |= at->gpu_mask;
 	}
@@ -425,11 +512,11 @@ static void do_plan_and_reserve(void)
 	plans++;
 	if (c->plan.outcome != FROND_PLACED)
 		return;
-	check_places();
+	check_places((int)gang);
 	for (uint32_t i = 0; i < members && percent(10); i++) /* something else happens in between */
 		if (c->members[i].gpus > 0 && c->members[i].pinned_slot == FROND_NONE)
 			c->places[i].slot = below(nodes);
-	bool expected = bookable();
+	bool expected = bookable((int)gang);
 	code = abi->reserve(c->engine, &c->request, c->members, c->places);
 	TEST_ASSERT_EQUAL(expected, code == FROND_OK);
 	refused = !expected;
@@ -441,6 +528,12 @@ static void do_plan_and_reserve(void)
 		uint32_t slot = c->members[i].gpus == 0 ? FROND_NONE : c->places[i].slot;
 		model_enter(pod_of(c->members[i].pod), RESERVED, slot, c->members[i].gpus,
 			    slot == FROND_NONE ? 0 : c->places[i].gpu_mask, (int)gang);
+		m.pod[pod_of(c->members[i].pod)].rank = c->members[i].rank;
+		struct model_hold *hold = hold_of((int)gang, c->members[i].rank);
+		if (hold != NULL) {
+			hold->gang = NOBODY;
+			replaced++;
+		}
 	}
 	if (expected && gang_lives((int)gang)) {
 		m.gang[gang].min_member = c->request.min_member;
@@ -511,6 +604,11 @@ static void do_tick(void)
 		TEST_ASSERT_EQUAL_UINT32(0, count);
 		return;
 	}
+	for (uint32_t i = 0; i < CLUSTER_HOLDS; i++)
+		if (m.hold[i].gang != NOBODY && m.hold[i].deadline_ms != 0 && m.hold[i].deadline_ms < now_ms) {
+			m.hold[i].gang = NOBODY;
+			holds_expired++;
+		}
 	for (uint32_t gang = 0; gang < GANGS; gang++) {
 		int64_t deadline = m.gang[gang].deadline_ms;
 		if (deadline == 0 || deadline >= now_ms || release_reserved(gang) == 0)
@@ -545,6 +643,133 @@ static void do_gang_put(void)
 	}
 	m.gang[gang].min_member = request.min_member;
 	m.gang[gang].priority = request.priority;
+}
+
+/* May the model add this one to what is there and to those of the list before it? */
+static bool may_keep(const struct frond_hold *list, uint32_t at)
+{
+	const struct frond_hold *hold = &list[at];
+	int gang = (int)hold->gang.lo - 1;
+	if (hold->gang.hi == 0 || hold->rank > FROND_RANK_MAX || hold->slot >= nodes || !m.node[hold->slot].present ||
+	    hold->gpu_mask == 0 || hold->gpu_mask >> m.node[hold->slot].gpus != 0 || hold->reserved != 0 ||
+	    hold->deadline_ms < 0 || hold->deadline_ms > FROND_DEADLINE_MAX)
+		return false;
+	if (hold_of(gang, hold->rank) != NULL || (kept_mask(hold->slot, NOBODY) & hold->gpu_mask) != 0)
+		return false;
+	for (uint32_t i = 0; i < at; i++)
+		if ((list[i].gang.lo == hold->gang.lo && list[i].rank == hold->rank) ||
+		    (list[i].slot == hold->slot && (list[i].gpu_mask & hold->gpu_mask) != 0))
+			return false;
+	return true;
+}
+
+static void hold_spoil(struct frond_hold *hold)
+{
+	switch (below(6)) {
+	case 0:
+		hold->gang = (struct frond_key){0, 0};
+		break;
+	case 1:
+		hold->rank = FROND_RANK_MAX + 1 + below(2) * (FROND_NONE - FROND_RANK_MAX - 1);
+		break;
+	case 2:
+		hold->slot = nodes + below(2);
+		break;
+	case 3:
+		hold->gpu_mask = below(2) ? 0 : 1u << (16 + below(16));
+		break;
+	case 4:
+		hold->reserved = 1;
+		break;
+	default:
+		hold->deadline_ms = below(2) ? -1 : FROND_DEADLINE_MAX + 1;
+	}
+}
+
+static void do_hold_put(void)
+{
+	struct frond_hold list[LIST];
+	uint32_t count = percent(60) ? 1 : below(LIST + 1), first = 0;
+	char text[32];
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t slot = below(nodes);
+		list[i] = (struct frond_hold){.gang = gang_key(below(GANGS)),
+					      .rank = below(RANKS),
+					      .slot = slot,
+					      .gpu_mask = percent(70) ? 1u << below(8) : below(256),
+					      .deadline_ms = percent(50) ? 0 : now_ms + below(400)};
+		list[i].gpu_mask &= percent(90) ? (1u << m.node[slot].gpus) - 1 : UINT32_MAX;
+		if (percent(3))
+			hold_spoil(&list[i]);
+	}
+	while (first < count && may_keep(list, first))
+		first++;
+	bool full_up = holds_there() + count > CLUSTER_HOLDS;
+	int32_t code = abi->hold_put(c->engine, list, count, c->text, CLUSTER_TEXT - 1, &c->len);
+	c->text[c->len] = 0;
+	if (!went(depth > 0 ? FROND_BAD : full_up ? FROND_LIMIT : first < count ? FROND_BAD : FROND_OK, code)) {
+		snprintf(text, sizeof text, "holds[%u].", (unsigned)first);
+		if (depth == 0 && !full_up)
+			TEST_ASSERT_EQUAL_STRING_LEN_MESSAGE(text, c->text, strlen(text), c->text);
+		clashed += depth == 0;
+		return;
+	}
+	for (uint32_t i = 0, at = 0; i < count; i++) {
+		while (m.hold[at].gang != NOBODY)
+			at++;
+		m.hold[at] = (struct model_hold){(int)list[i].gang.lo - 1, list[i].rank, list[i].slot, list[i].gpu_mask,
+						 list[i].deadline_ms};
+	}
+}
+
+static void do_hold_take(void)
+{
+	uint32_t gang = below(GANGS), rank = below(RANKS), pod = below(PODS);
+	const struct model_hold *any = &m.hold[below(CLUSTER_HOLDS)];
+	for (uint32_t tries = 0; tries < 8 && any->gang == NOBODY; tries++)
+		any = &m.hold[below(CLUSTER_HOLDS / 8)];
+	if (any->gang != NOBODY) {
+		gang = (uint32_t)any->gang;
+		rank = any->rank;
+	}
+	for (uint32_t tries = 0; tries < 4 && m.pod[pod].hold != FREE; tries++)
+		pod = below(PODS);
+	struct model_hold *hold = hold_of((int)gang, rank);
+	struct frond_key gang_id = gang_key(gang), pod_id = pod_key(pod);
+	bool ready = false;
+	if (hold != NULL) { /* as if it kept nothing */
+		uint32_t slot = hold->slot, mask = hold->mask;
+		hold->gang = NOBODY;
+		ready = m.pod[pod].hold == FREE && m.node[slot].flags == 0 && (mask & ~free_mask(slot, NOBODY)) == 0 &&
+			(uint32_t)__builtin_popcount(mask) <= free_count(slot, NOBODY);
+		hold->gang = (int)gang;
+	}
+	int32_t code = abi->hold_take(c->engine, &gang_id, rank, &pod_id);
+	if (!went(hold == NULL            ? FROND_UNKNOWN
+		  : !ready                ? FROND_STALE
+		  : pods_held() == ledger ? FROND_LIMIT
+					  : FROND_OK,
+		  code))
+		return;
+	hold->gang = NOBODY;
+	model_enter(pod, RESERVED, hold->slot, (uint32_t)__builtin_popcount(hold->mask), hold->mask, (int)gang);
+	m.pod[pod].rank = rank;
+	m.gang[gang].deadline_ms = hold->deadline_ms;
+	fetched++;
+}
+
+static void do_hold_drop(void)
+{
+	uint32_t gang = below(GANGS), rank = percent(40) ? FROND_NONE : below(RANKS), count = 99, expected = 0;
+	struct frond_key key = gang_key(gang);
+	if (!went(outside(FROND_OK), abi->hold_drop(c->engine, &key, rank, &count)))
+		return;
+	for (uint32_t i = 0; i < CLUSTER_HOLDS; i++)
+		if (m.hold[i].gang == (int)gang && (rank == FROND_NONE || m.hold[i].rank == rank)) {
+			m.hold[i].gang = NOBODY;
+			expected++;
+		}
+	TEST_ASSERT_EQUAL_UINT32(expected, count);
 }
 
 static void do_what_if(void)
@@ -703,6 +928,23 @@ static void compare_pod(uint32_t pod)
 	TEST_ASSERT_EQUAL_HEX32(mask, out.gpu_mask);
 	TEST_ASSERT_EQUAL_MEMORY(&gang, &out.gang, sizeof gang);
 	TEST_ASSERT_EQUAL_UINT32(mine->hold == BOUND ? FROND_HELD_BOUND : FROND_HELD_RESERVED, out.state);
+	TEST_ASSERT_EQUAL_UINT32(mine->rank, out.rank);
+}
+
+/* The list has every hold of the model, in order, and no other. */
+static void compare_holds(void)
+{
+	struct frond_hold list[CLUSTER_HOLDS];
+	uint32_t count = 0;
+	TEST_ASSERT_EQUAL_INT32(FROND_OK, abi->hold_list(c->engine, NULL, list, CLUSTER_HOLDS, &count));
+	TEST_ASSERT_EQUAL_UINT32(holds_there(), count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct model_hold *hold = hold_of((int)list[i].gang.lo - 1, list[i].rank);
+		TEST_ASSERT_TRUE(hold != NULL && hold->slot == list[i].slot && hold->mask == list[i].gpu_mask &&
+				 hold->deadline_ms == list[i].deadline_ms && list[i].gang.hi == 0x200);
+		TEST_ASSERT_TRUE(i == 0 || list[i - 1].gang.lo < list[i].gang.lo ||
+				 (list[i - 1].gang.lo == list[i].gang.lo && list[i - 1].rank < list[i].rank));
+	}
 }
 
 static uint32_t references(const struct names *names)
@@ -731,15 +973,22 @@ static uint32_t said_names(void)
 static void compare(void)
 {
 	const struct core *core = &c->engine->core;
-	struct frond_stats out = stats(c), want = {.plans = plans, .conflicts = m.conflicts, .expired = expired};
+	struct frond_stats out = stats(c), want = {.plans = plans,
+						   .conflicts = m.conflicts,
+						   .expired = expired,
+						   .holds = holds_there(),
+						   .holds_expired = holds_expired};
 	uint32_t node_names = 0, pod_names = 0;
 	check(c);
+	compare_holds();
 	for (uint32_t slot = 0; slot < nodes; slot++) {
 		const struct model_node *node = &m.node[slot];
 		TEST_ASSERT_EQUAL(node->present, core->nodes[slot].present);
 		if (!node->present)
 			continue;
-		TEST_ASSERT_EQUAL_HEX32(held_mask(slot), core->nodes[slot].held);
+		uint32_t kept = kept_mask(slot, NOBODY);
+		TEST_ASSERT_EQUAL_HEX32(owned_mask(slot) | kept, core->nodes[slot].held);
+		want.gpus_kept += (uint32_t)__builtin_popcount(kept & ~owned_mask(slot) & ((1u << node->gpus) - 1));
 		TEST_ASSERT_EQUAL_UINT32(count_on(slot), core->nodes[slot].by_count);
 		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++) {
 			uint32_t at = ledger_owner(&core->ledger, slot, gpu);
@@ -750,7 +999,7 @@ static void compare(void)
 		want.gpus += node->gpus;
 		want.gpus_unhealthy += (uint32_t)__builtin_popcount(node->unhealthy);
 		want.gpus_by_count += count_on(slot);
-		want.gpus_free += free_count(slot);
+		want.gpus_free += free_count(slot, NOBODY);
 		node_names += 1 + node->labels;
 	}
 	for (uint32_t pod = 0; pod < PODS; pod++) {
@@ -791,7 +1040,7 @@ static void begin_episode(void)
 	nodes = 1 + below(NODES);
 	ledger = 8 + below(LEDGER - 7);
 	depth = 0;
-	plans = expired = 0;
+	plans = expired = holds_expired = 0;
 	memset(&m, 0, sizeof m);
 	for (uint32_t slot = 0; slot < NODES; slot++)
 		for (uint32_t gpu = 0; gpu < FROND_GPUS_MAX; gpu++)
@@ -800,6 +1049,8 @@ static void begin_episode(void)
 		m.pod[pod].gang = NOBODY;
 	for (uint32_t gang = 0; gang < GANGS; gang++)
 		m.gang[gang].min_member = 1;
+	for (uint32_t i = 0; i < CLUSTER_HOLDS; i++)
+		m.hold[i].gang = NOBODY;
 	engine_make(c, nodes, ledger, "", "");
 	strcpy(last, dump(c));
 }
@@ -828,6 +1079,11 @@ static void test_random_calls_mean_what_the_model_says(void)
 		do_undo,
 		do_undo,
 		do_config_put,
+		do_hold_put,
+		do_hold_put,
+		do_hold_take,
+		do_hold_take,
+		do_hold_drop,
 		do_bad,
 	};
 	const char *seed_text = getenv("FROND_SEED");
@@ -848,11 +1104,13 @@ static void test_random_calls_mean_what_the_model_says(void)
 			strcpy(last, dump(c));
 	}
 	printf("%u booked, %u stale, %u refused by a full ledger, %u moved, %u bad, %u undone, %u too late, %u "
-	       "learnt, %u wrong masks\n",
+	       "learnt, %u wrong masks; holds: %u taken, %u taken over, %u replaced, %u lists refused\n",
 	       (unsigned)booked, (unsigned)stale, (unsigned)full, (unsigned)moved, (unsigned)bad, (unsigned)undone,
-	       (unsigned)late, (unsigned)learnt, (unsigned)wrong_masks);
-	TEST_ASSERT_TRUE(calls_wanted < 20000 || (booked > 300 && stale > 50 && full > 10 && moved > 50 && bad > 500 &&
-						  undone > 300 && late > 50 && learnt > 0 && wrong_masks > 100));
+	       (unsigned)late, (unsigned)learnt, (unsigned)wrong_masks, (unsigned)fetched, (unsigned)taken_over,
+	       (unsigned)replaced, (unsigned)clashed);
+	TEST_ASSERT_TRUE(calls_wanted < 30000 || (booked > 300 && stale > 50 && full > 10 && moved > 50 && bad > 500 &&
+						  undone > 300 && late > 50 && learnt > 0 && wrong_masks > 50 &&
+						  fetched > 50 && taken_over > 20 && replaced > 10 && clashed > 100));
 }
 
 int main(int argc, char **argv)

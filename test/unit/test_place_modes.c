@@ -246,7 +246,8 @@ static void test_inside_a_leaf_links_come_before_what_is_left_over(void)
 	occupy(c, "a", 0x3f);
 	expect(1, 2, "", "l:1");
 	TEST_ASSERT_EQUAL_STRING("b", spots(c)); /* 450 GB/s; a would be used up */
-	expect(5, 2, "", "l:5");
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, ask(5, 2, ""));
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_MIXED_MODELS, c->plan.flags);
 	TEST_ASSERT_EQUAL_STRING("a b b b b", spots(c)); /* then 300, and nobody needs the 50 of d */
 	cordon(c, "a");
 	cordon(c, "b");

@@ -8,6 +8,7 @@ static struct frond_member members[MEMBERS_MOST + 1];
 static struct frond_place places[MEMBERS_MOST + 1];
 static struct answer answer;
 static uint32_t placed, waiting, bounded;
+static struct frond_room rooms[16]; /* nodes that take nobody today */
 
 static void rig_extend(struct arena *arena, const struct frond_limits *limits)
 {
@@ -23,6 +24,14 @@ struct leaf_facts {
 	uint32_t broken; /* nodes that were wholly free and are partly used afterwards, where all find room */
 };
 
+static bool excepted(const struct ask *ask, uint32_t slot)
+{
+	for (uint32_t i = 0; i < ask->room_count; i++)
+		if (ask->room[i].slot == slot)
+			return true;
+	return false;
+}
+
 /* Nodes of the leaf that the members break, who choose one after the other: fewest GPUs left over, then the first. */
 static uint32_t broken_by(const struct ask *ask, uint32_t first, uint32_t end)
 {
@@ -32,7 +41,8 @@ static uint32_t broken_by(const struct ask *ask, uint32_t first, uint32_t end)
 	TEST_ASSERT_LESS_OR_EQUAL_UINT32(256 * NODES_MOST, end - first);
 	for (uint32_t at = first; at < end; at++) {
 		const struct node *node = &rig->core.nodes[fabric->order[at]];
-		left[at - first] = before[at - first] = node_open(node) ? node_free_count(node) : 0;
+		bool open = node_open(node) && !excepted(ask, fabric->order[at]);
+		left[at - first] = before[at - first] = open ? node_free_count(node) : 0;
 	}
 	for (uint32_t i = 0; i < ask->count; i++) {
 		uint32_t tightest = UINT32_MAX;
@@ -59,7 +69,7 @@ static struct leaf_facts facts_of(const struct ask *ask, uint32_t leaf)
 		facts.used += node_used_count(node);
 		facts.total += node->gpus;
 		facts.capacity += node->gpus / gpus;
-		facts.room += node_open(node) ? free / gpus : 0;
+		facts.room += node_open(node) && !excepted(ask, fabric->order[at]) ? free / gpus : 0;
 	}
 	if (facts.room >= ask->count)
 		facts.broken = broken_by(ask, fabric->leaf_start[leaf], fabric->leaf_start[leaf + 1]);
@@ -143,6 +153,11 @@ static struct ask random_ask(uint32_t nodes, uint32_t gpus)
 	for (uint32_t i = 0; i < SCORE_TERMS && percent(80); i++)
 		ask.weight[i] = percent(25) ? 0 : below(1001);
 	ask.weight[SCORE_HISTORICAL_PERFORMANCE]++; /* never all of them 0 */
+	uint32_t slot = below(rig->core.fabric.node_count);
+	for (; percent(20) && ask.room_count < sizeof rooms / sizeof *rooms && slot < rig->core.fabric.node_count;
+	     slot += 1 + below(2 * nodes))
+		rooms[ask.room_count++] = (struct frond_room){.slot = slot, .ever = UINT16_MAX};
+	ask.room = rooms;
 	return ask;
 }
 
@@ -200,8 +215,8 @@ static void make_uneven(uint32_t nodes)
 	fabric_settle(fabric, rig->core.nodes);
 }
 
-/* Some leaves get slower links between the GPUs of their nodes. */
-static void slow_down(uint32_t gpus)
+/* Every so many leaves, of the first ones, get slower links between the GPUs of their nodes. */
+static void slow_down(uint32_t gpus, uint32_t step, uint32_t end)
 {
 	struct fabric *fabric = &rig->core.fabric;
 	struct topology topology = {.gpus = gpus};
@@ -211,12 +226,26 @@ static void slow_down(uint32_t gpus)
 			topology.link_gbps[i][j] = i == j ? 0 : 100;
 	TEST_ASSERT_EQUAL_INT32(FROND_OK, core_topology(&rig->core, &topology, &id));
 	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++)
-		for (uint32_t at = fabric->leaf_start[leaf]; leaf % 3 == 0 && at < fabric->leaf_start[leaf + 1]; at++) {
+		for (uint32_t at = fabric->leaf_start[leaf];
+		     leaf % step == 0 && leaf < end && at < fabric->leaf_start[leaf + 1]; at++) {
 			struct node node = rig->core.nodes[at];
 			node.topology = (uint8_t)id;
 			core_node_put(&rig->core, at, &node);
 		}
 	fabric_settle(fabric, rig->core.nodes);
+}
+
+static void use_one(uint32_t slot)
+{
+	if (node_free_count(&rig->core.nodes[slot]) > 0)
+		bind(0, FROND_NONE, slot, 1);
+}
+
+static void healthy(void)
+{
+	char broken[FROND_TEXT_MAX] = "";
+	struct out out = {.text = broken, .cap = sizeof broken};
+	TEST_ASSERT_EQUAL_INT32_MESSAGE(FROND_OK, core_check(&rig->core, &out), broken);
 }
 
 static void one_cluster(void)
@@ -226,12 +255,103 @@ static void one_cluster(void)
 	if (percent(40))
 		make_uneven(nodes);
 	if (gpus <= 8 && percent(30))
-		slow_down(gpus);
+		slow_down(gpus, 3, UINT32_MAX);
 	wear(spines * leaves * nodes, leaves * nodes, gpus);
 	for (uint32_t i = 0; i < 12; i++) {
 		struct ask ask = random_ask(nodes, gpus);
 		judge(&ask);
+		use_one(below(spines * leaves * nodes)); /* what was counted changes */
 	}
+	healthy();
+}
+
+/* From leaf 32 on the leaves have a node less, which the last one gets. */
+static void shorten(uint32_t nodes)
+{
+	struct fabric *fabric = &rig->core.fabric;
+	for (uint32_t leaf = 32, at = 32 * nodes; leaf < fabric->leaf_count; leaf++) {
+		uint32_t end = leaf + 1 == fabric->leaf_count ? fabric->node_count : at + nodes - 1;
+		for (; at < end; at++)
+			fabric->leaf_of[at] = leaf;
+		fabric->leaf_start[leaf + 1] = end;
+	}
+	fabric_settle(fabric, rig->core.nodes);
+}
+
+/* The leaves of a block are used alike, but for one leaf now and then: blocks lose, or do not come nearer, and that leaf
+ * among them does not. */
+static void even_cluster(void)
+{
+	uint32_t spines = 1 + below(4), leaves = 8 + below(64), nodes = 2 + below(3), gpus = 1u << below(4), used = 0;
+	bool same = percent(50); /* in all blocks */
+	rig_make(spines, leaves, nodes, gpus);
+	struct fabric *fabric = &rig->core.fabric;
+	if (nodes > 2 && percent(30))
+		shorten(nodes);
+	if (percent(30))
+		slow_down(gpus, 1, percent(50) ? 32 : 64);
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
+		uint32_t slot = fabric->leaf_start[leaf];
+		if (leaf % 32 == 0)
+			used = same ? gpus : 1 + below(gpus);
+		bind(0, FROND_NONE, slot, percent(1) ? 1 : used);
+		if (percent(1))
+			bind(0, FROND_NONE, slot + 1, 1 + below(gpus));
+		if (percent(1))
+			node_flags(slot + 1, percent(50) ? FROND_NODE_CORDONED : 0, percent(50) ? 1 : 0);
+	}
+	for (uint32_t i = 0; i < 12; i++) {
+		struct ask ask = random_ask(nodes, gpus);
+		if (percent(50))
+			ask.strategy = STRATEGY_BALANCED;
+		judge(&ask);
+		if (percent(30))
+			use_one(below(fabric->node_count));
+	}
+	healthy();
+}
+
+static void test_blocks_of_leaves_that_are_passed_over_hide_none_that_counts(void)
+{
+	random_cases(1500, even_cluster);
+}
+
+/* Blocks are as small as there is room for, 32 to 128 leaves; here each leaf is one node. */
+/* Leaf 0 is the best by its score, which the best of a later block has too, and that one breaks no node; the others of the
+ * block have a lower score, because more of their GPUs are free, or fewer. */
+static void test_a_block_with_a_leaf_as_good_as_the_best_is_looked_at(void)
+{
+	for (uint32_t fewer = 0; fewer < 2; fewer++) {
+		rig_make(1, 64, 2, 8);
+		for (uint32_t leaf = 0; leaf < 64; leaf++) {
+			bool best = leaf == 0 || leaf == 40;
+			bind(0, FROND_NONE, 2 * leaf, leaf == 40 ? 4 : best || fewer ? 8 : 7);
+			if (leaf == 40 || (!best && fewer))
+				bind(0, FROND_NONE, 2 * leaf + 1, leaf == 40 ? 4 : 1);
+		}
+		struct ask ask = ask_for(members, 1, 1, MODE_REQUIRED);
+		memset(ask.weight, 0, sizeof ask.weight);
+		ask.weight[fewer ? SCORE_RESOURCE_AVAILABILITY : SCORE_DOMAIN_UTILIZATION] = 1000;
+		judge(&ask);
+		TEST_ASSERT_EQUAL_UINT32(80, places[0].slot);
+		TEST_ASSERT_EQUAL_UINT32(64, answer.candidates);
+	}
+}
+
+static void test_blocks_are_as_small_as_there_is_room_for(void)
+{
+	static const struct {
+		uint32_t leaves, shift;
+	} sizes[] = {{1, 5}, {1088, 5}, {1089, 6}, {2240, 6}, {2241, 7}, {4681, 7}};
+	for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		uint32_t leaves = sizes[i].leaves;
+		rig_make(1, leaves, 1, 2);
+		TEST_ASSERT_EQUAL_UINT32(sizes[i].shift, rig->core.fabric.block_shift);
+		bind(0, FROND_NONE, leaves - 1, 1);
+		bind(0, FROND_NONE, leaves / 2, 1);
+		healthy();
+	}
+	TEST_ASSERT_EQUAL_UINT64(4681, FABRIC_LEAVES(4681));
 }
 
 static void test_the_leaf_that_a_gang_takes_is_the_best_of_many(void)
@@ -250,6 +370,10 @@ static void many_leaves(void)
 	for (uint32_t slot = 0; slot < spines * leaves * 2; slot++)
 		if (random_seed % 2 == 0 && percent(random_seed % 4 == 0 ? 5 : 25))
 			bind(0, FROND_NONE, slot, 1);
+	uint32_t best = below(256); /* all others lose to it for certain, or it to them */
+	for (uint32_t slot = 0; slot < spines * leaves * 2; slot += 2)
+		if (random_seed % 4 == 1 && slot / 2 != best)
+			bind(0, FROND_NONE, slot, 1);
 	for (uint32_t i = 0; i < 4; i++) {
 		struct ask ask = random_ask(2, gpus);
 		judge(&ask);
@@ -266,6 +390,9 @@ int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(test_the_leaf_that_a_gang_takes_is_the_best_of_many);
+	RUN_TEST(test_blocks_of_leaves_that_are_passed_over_hide_none_that_counts);
+	RUN_TEST(test_a_block_with_a_leaf_as_good_as_the_best_is_looked_at);
+	RUN_TEST(test_blocks_are_as_small_as_there_is_room_for);
 	RUN_TEST(test_of_more_leaves_than_are_compared_the_first_count);
 	return rig_end();
 }
