@@ -16,15 +16,15 @@
  * What a plan does once for every node, leaf or member, however often a call plans, is charged as well.
  */
 #define STEPS_NODE      4u   /* a node is looked at */
-#define STEPS_SETS      4u   /* sets of GPUs that are compared for one step */
+#define STEPS_SET       1u   /* a set of GPUs is compared */
 #define STEPS_ITEM      2u   /* an item that has been looked at is asked again */
 #define STEPS_LEAF      2u   /* what a leaf has in sum */
-#define STEPS_EXCEPTION 8u   /* an exception is marked, and the mark is taken away */
+#define STEPS_EXCEPTION 12u  /* an exception is marked, and the mark is taken away */
 #define STEPS_GAIN      8u   /* a gain that is kept, or that the sums of a leaf tell */
 #define STEPS_FILL      24u  /* a node of an item that is filled to see what that brings */
-#define STEPS_TURN      8u   /* and every time that it is asked whether it is its turn */
+#define STEPS_TURN      16u  /* and one whose turn has to be found, or a member that takes its turn */
 #define STEPS_POINT     2u   /* a point of a table over members */
-#define STEPS_PRICE     1u   /* an item, for every price that is tried */
+#define STEPS_PRICE     2u   /* an item, for every price that is tried */
 #define STEPS_VISIT     8u   /* an item, to see whether it may be in a candidate */
 #define STEPS_OPTION    6u   /* and a node of it, where it matters how many it opens */
 #define STEPS_BOUNDS    8u   /* several sizes: the bounds of a leaf, from its sums */
@@ -37,7 +37,6 @@
 #define STEPS_ROSTER    8u   /* every member, to be counted and handed out */
 #define STEPS_MOVER     32u  /* every member that leaves, is placed and comes back */
 #define STEPS_POD       16u  /* a pod is counted off its node, or back */
-#define STEPS_DEAR      40u  /* a node of a plan of a later day that is looked at by itself */
 #define STEPS_HOLE      64u  /* a node of a hole, looked at for each ratio */
 
 #define BUDGET_STEPS      (5u << 19) /* of a call on a small cluster */

@@ -483,7 +483,7 @@ static uint32_t search(struct gpuset *table, const struct gpu_wish *wish, uint32
 	}
 	if (!enough)
 		try_within(&quest, free, LACKS_LOCALITY);
-	table->compared = quest.compared; /* after those of table_best() */
+	table->compared += quest.compared;
 	return quest.best;
 }
 
@@ -492,6 +492,15 @@ static uint32_t search(struct gpuset *table, const struct gpu_wish *wish, uint32
 static uint32_t best_at(const struct gpuset *table, uint32_t mask, uint32_t count)
 {
 	return (mask ^ count * 0x9e37u) & bits_first(table->topology.gpus);
+}
+
+/* Sets of `count` of so many GPUs. */
+static uint32_t sets_of(uint32_t gpus, uint32_t count)
+{
+	uint32_t sets = 1;
+	for (uint32_t i = 0; i < count; i++)
+		sets = sets * (gpus - i) / (i + 1);
+	return sets;
 }
 
 /* The best of `count` free GPUs without a claim. */
@@ -505,8 +514,10 @@ static uint32_t table_best(struct gpuset *table, uint32_t free, uint32_t count)
 		return best[at];
 	}
 	uint32_t *best = (uint32_t *)table->best + best_at(table, free, count);
+	uint32_t compared = table->compared + sets_of(bits_count(free), count);
 	if (*best >> FROND_GPUS_MAX != count)
 		*best = count << FROND_GPUS_MAX | search(table, &wish_default, free, 0, count);
+	table->compared = compared; /* the same, remembered or not */
 	return *best & bits_first(FROND_GPUS_MAX);
 }
 
@@ -522,7 +533,6 @@ uint32_t gpuset_choose(struct gpuset *table, const struct gpu_wish *wish, uint32
 		/* The best of all sets is also the best of those that lack nothing, if it is one of them. And it has the
 		 * best bottleneck of all. */
 		uint32_t set = table_best(table, free, count), lacking = lacks(table, wish, set);
-		table->compared = 0;
 		if (lacking == 0)
 			return set;
 		if ((lacking & LACKS_BANDWIDTH) != 0 && wish->mode == MODE_REQUIRED)

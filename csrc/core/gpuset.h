@@ -41,7 +41,7 @@ bool gpuset_same(const struct gpuset *table, const struct topology *topology);
  * topology's, so where GPUs that it lacks join them the node needs a table of its own. */
 uint32_t gpuset_choose(struct gpuset *table, const struct gpu_wish *wish, uint32_t free, uint32_t held, uint32_t count);
 
-/* Sets that gpuset_choose() compared for its last answer, beside those for what the table remembers: the same number
+/* Sets that gpuset_choose() compares for its last answer if the table of a large node remembers nothing: the same number
  * whenever the same is asked. */
 uint32_t gpuset_compared(const struct gpuset *table);
 

@@ -239,7 +239,7 @@ static uint64_t sum_leaves(struct place_work *work)
 	pack->sums = (uint32_t *)(void *)from;
 	pack->free = from + ((uint64_t)rows * pack->rows + 1) / 2;
 	uint32_t all[PACK_BOUNDS] = {0};
-	uint32_t loose = work->ask->room_count > 0 ? STEPS_WEIGH : STEPS_NODE;
+	uint32_t loose = work->ask->room_count > 0 ? STEPS_WEIGH : STEPS_NODE + STEPS_ITEM;
 	uint64_t steps = (uint64_t)loose * (work->items - fabric->leaf_count);
 	for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++)
 		pack->leaf_most[bound] = 0;
@@ -247,7 +247,7 @@ static uint64_t sum_leaves(struct place_work *work)
 		uint32_t here[PACK_BOUNDS] = {0};
 		memcpy(pack->sums + (size_t)leaf * pack->rows, all, pack->rows * sizeof *all);
 		add_leaf(work, leaf, here);
-		uint32_t each = work->leaf_excepted[leaf] ? STEPS_WEIGH : STEPS_NODE;
+		uint32_t each = work->leaf_excepted[leaf] ? STEPS_WEIGH : STEPS_NODE + STEPS_ITEM;
 		steps += counted(work, leaf) ? STEPS_BOUNDS : (uint64_t)each * leaf_nodes(fabric, leaf);
 		if (work->ask->max_gpus_per_leaf > 0 || work->ask->max_nodes_per_leaf > 0)
 			cap_leaf(work, here);

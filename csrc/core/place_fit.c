@@ -295,6 +295,8 @@ struct shape fit_shape(const struct place_work *work)
 		else if (today && member->gpus > 0 && member->pinned_slot != FROND_NONE)
 			widen(work, work->fabric->position[member->pinned_slot], &shape);
 	}
+	if (shape.lo < shape.hi) /* pinned members may be far away */
+		budget_charge(work->purse, (item_start(work, shape.hi) - item_start(work, shape.lo)) / 4);
 	for (uint32_t item = shape.lo; item < shape.hi; item++) {
 		uint32_t members = 0;
 		for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {

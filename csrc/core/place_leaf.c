@@ -57,7 +57,7 @@ uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t fre
 	if (!known) {
 		struct gpuset *sets = work->sets[topology];
 		kept->set = (uint16_t)gpuset_choose(sets, &wish, free, held, gpus);
-		budget_charge(work->purse, STEPS_NODE + gpuset_compared(sets) / STEPS_SETS);
+		budget_charge(work->purse, STEPS_NODE + (uint64_t)STEPS_SET * gpuset_compared(sets));
 	}
 	return kept->set;
 }
@@ -426,39 +426,48 @@ static void fill_node(struct place_work *work, uint32_t position, uint32_t membe
 		work->taken[position] = (uint16_t)(work->taken[position] | place_gpus(work, position, work->gang.size));
 }
 
+#define TURN_LEFT 8u         /* bits of GPUs left over */
+#define TURN_NONE UINT32_MAX /* never again */
+
 /* Where the next member on a node stands: best bottleneck, then fewest GPUs left over; lower comes first. */
-static uint64_t turn_of(const struct place_work *work, uint32_t position)
+static uint32_t turn_of(const struct place_work *work, uint32_t position)
 {
 	uint32_t free = node_free_count(&work->nodes[work->fabric->order[position]]);
 	uint32_t left = free - (work->take[position] + 1u) * work->gang.size;
-	return (uint64_t)(UINT16_MAX - place_bottleneck(work, position)) << 32 | left;
+	return (UINT16_MAX - place_bottleneck(work, position)) << TURN_LEFT | left;
 }
 
 struct filling {
 	struct rooms rooms;
-	uint32_t bound; /* nodes that may still be opened; UINT32_MAX: any number */
+	uint32_t *turns; /* by node of the item, in member_list: 0: not known; NULL: they are not kept */
+	uint32_t bound;  /* nodes that may still be opened; UINT32_MAX: any number */
 	uint32_t members;
 };
 
-/* Puts the members on a node whose turn it is, and says when it is its turn again; UINT64_MAX: never. A node that may not
+/* Puts the members on a node whose turn it is, and says when it is its turn again; TURN_NONE: never. A node that may not
  * be opened now may not be opened later either: with another one more instead there are more. */
-static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint32_t position, uint64_t turn)
+static uint32_t fill_turn(struct place_work *work, struct filling *filling, uint32_t position, uint32_t turn)
 {
 	uint32_t room = place_node_now(work, position);
 	while (filling->members > 0 && work->take[position] < room) {
 		bool fresh = work->take[position] == 0 && work->pin[position] == 0;
+		uint32_t own = turn_of(work, position);
+		if (own > turn)
+			return own;
+		if (fresh && filling->bound != UINT32_MAX)
+			budget_charge(&work->budget, STEPS_NODE);
 		if (fresh && filling->bound != UINT32_MAX &&
 		    !affordable(filling->rooms, filling->bound, room, filling->members))
 			break;
-		uint64_t own = turn_of(work, position);
-		if (own > turn)
-			return own;
 		uint32_t more = 1;
 		if (even(work, position))
 			more = min_u32(filling->members, room - work->take[position]); /* its turn until it is full */
-		else
+		else {
+			budget_charge(&work->budget,
+				      STEPS_TURN); /* its set is looked for here, and again for the gain */
 			work->taken[position] =
 				(uint16_t)(work->taken[position] | place_gpus(work, position, work->gang.size));
+		}
 		if (fresh) {
 			filling->rooms.count[room]--;
 			filling->rooms.spare += room;
@@ -468,7 +477,7 @@ static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint
 		work->take[position] = (uint8_t)(work->take[position] + more);
 		filling->members -= more;
 	}
-	return UINT64_MAX;
+	return TURN_NONE;
 }
 
 /* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). All nodes whose turn it is
@@ -476,15 +485,21 @@ static uint64_t fill_turn(struct place_work *work, struct filling *filling, uint
  * node of the party takes are left over. */
 static void fill_party(struct place_work *work, const struct party_nodes *party, struct filling *filling)
 {
-	for (uint64_t turn = 0, next; filling->members > 0 && turn != UINT64_MAX; turn = next) {
-		next = UINT64_MAX;
-		work->candidates.looks += party->end - party->first;
-		budget_charge(&work->budget, (uint64_t)STEPS_TURN * (party->end - party->first));
-		for (uint32_t position = party->first; position < party->end; position++) {
-			if (!party_has(work, party, position) || (work->take[position] > 0 && even(work, position)))
-				continue; /* the latter are full */
-			uint64_t own = fill_turn(work, filling, position, turn);
-			next = own < next ? own : next;
+	uint32_t nodes = party->end - party->first, *turns = filling->turns;
+	budget_charge(&work->budget, (uint64_t)STEPS_TURN * nodes);
+	for (uint32_t turn = 0, next; filling->members > 0 && turn != TURN_NONE; turn = next) {
+		next = TURN_NONE;
+		work->candidates.looks += nodes;
+		budget_charge(&work->budget, turns != NULL ? nodes / 2 : (uint64_t)STEPS_TURN * nodes);
+		for (uint32_t i = 0; i < nodes; i++) {
+			uint32_t own = turns != NULL ? turns[i] : 0;
+			if (own <= turn)
+				own = party_has(work, party, party->first + i)
+					      ? fill_turn(work, filling, party->first + i, turn)
+					      : TURN_NONE;
+			if (turns != NULL)
+				turns[i] = own;
+			next = min_u32(own, next);
 		}
 	}
 }
@@ -511,12 +526,15 @@ static void fill_item(struct place_work *work, uint32_t item, uint32_t members)
 		fill_node(work, item_start(work, item), members);
 		return;
 	}
+	const struct party_nodes all = {item_start(work, item), item_end(work, item), PARTY_ALL};
 	struct filling filling = {.rooms = place_rooms_of(work, item), .members = members};
 	filling.bound = node_bound(work, item, &filling.rooms, members);
 	work->candidates.looks = 0;
 	if (item_split(work, item))
 		fill_domains(work, item, &filling);
-	const struct party_nodes all = {item_start(work, item), item_end(work, item), PARTY_ALL};
+	uint32_t nodes = all.end - all.first; /* the domains were in the list that the turns are kept in now */
+	if (nodes <= FROND_MEMBERS_MAX * sizeof *work->member_list / sizeof *filling.turns)
+		filling.turns = memset(work->member_list, 0, nodes * sizeof *filling.turns);
 	fill_party(work, &all, &filling);
 	assert(filling.members == 0);
 }

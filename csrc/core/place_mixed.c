@@ -145,6 +145,8 @@ static void consider(struct place_work *work, struct trial *best)
 static bool all_pins_in(const struct place_work *work, uint32_t lo, uint32_t hi)
 {
 	uint64_t pinned = 0;
+	if (work->gang.pins > 0)
+		budget_charge(work->purse, (hi - lo) / 2);
 	for (uint32_t item = lo; work->gang.pins > 0 && item < hi; item++)
 		pinned += item_pin(work, item);
 	return pinned == work->gang.pins;

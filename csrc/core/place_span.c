@@ -65,6 +65,7 @@ static bool lower(struct place_work *work)
 	const struct pick *pick = work->candidates.picks, *picks_end = pick + work->candidates.best.picks;
 	int ranks = 0;
 	for (frame += same, pick += same;; frame++, pick++) {
+		budget_charge(&work->budget, 1);
 		while (frame < frames_end && item_members(work, frame->at, frame->count) == 0)
 			frame++;
 		if (frame == frames_end || pick == picks_end)
@@ -104,6 +105,7 @@ bool place_see(struct place_work *work, const struct gain *gain)
 					      .picks = same,
 					      .per_node = work->scope.per_node};
 	work->candidates.same = work->candidates.depth;
+	budget_charge(&work->budget, work->candidates.depth - same);
 	for (uint32_t i = same; i < work->candidates.depth; i++)
 		if (item_members(work, work->candidates.frames[i].at, work->candidates.frames[i].count) > 0)
 			work->candidates.picks[work->candidates.best.picks++] =

@@ -372,6 +372,7 @@ static bool next_counts(struct walk *walk, struct frame *frame, uint32_t from)
 	if (!may_use(table, frame->state) || cost > walk->cost || from < frame->least)
 		return false;
 	if (table->nodes) {
+		within(table, frame->index + 1, after, 0); /* a row that is computed now would use the same list */
 		place_pay(work, STEPS_VISIT + STEPS_OPTION * (uint64_t)item_nodes(table, frame->index));
 		options = place_members_upto(work, frame->at, from, work->member_list);
 		nodes = options - 1;

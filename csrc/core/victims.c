@@ -11,10 +11,9 @@
  */
 #include "core/victims_work.h"
 
-#define SHARE      4u   /* of the budget that is left may be spent on one domain */
-#define PLAN_SHARE 3u   /* of the budget is kept for the plan at the end */
-#define SET_STEPS  64u  /* that choosing sets of GPUs on a node is worth */
-#define ASK_STEPS  256u /* that a plan is worth, beside those for nodes and members */
+#define SHARE      4u  /* of the budget that is left may be spent on one domain */
+#define PLAN_SHARE 3u  /* of the budget is kept for the plan at the end */
+#define SET_STEPS  64u /* that choosing sets of GPUs on a node is worth */
 
 _Static_assert(VICTIM_GANGS < UNIT_NONE, "a unit's number has 16 bits");
 
@@ -150,7 +149,7 @@ static bool sets_of_choice(struct hunt *hunt, int32_t most, uint16_t last)
 /* What a plan does beside what it counts itself: it is linear in the cluster and the gang, and the domain is emptied for it. */
 static uint64_t plan_steps(const struct hunt *hunt)
 {
-	return ASK_STEPS + 4ull * hunt->fabric->node_count + 16ull * hunt->ask.count +
+	return STEPS_PLAN + (uint64_t)STEPS_NODE * hunt->fabric->node_count + 16ull * hunt->ask.count +
 	       32ull * (hunt->span.end - hunt->span.first) + 48ull * hunt->inside_count;
 }
 

@@ -28,7 +28,7 @@ static uint32_t node_admits(const struct hunt *hunt, uint32_t position)
 /* Steps of the budget for a look at that. */
 static uint32_t node_steps(const struct hunt *hunt)
 {
-	return hunt->ask.room_count > 0 ? STEPS_EXCEPTION : STEPS_NODE / 2;
+	return hunt->ask.room_count > 0 ? 2 * STEPS_NODE : STEPS_NODE / 2;
 }
 
 /* GPUs of a node that are free once so many more are. */

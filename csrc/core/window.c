@@ -103,9 +103,8 @@ static void go_to(struct view *view, uint32_t end)
 static bool plan_begin(struct view *view, uint64_t *kept)
 {
 	struct budget *budget = budget_of(view);
-	bool dear = view->ask->gpu.mode == MODE_REQUIRED || view->mixed || view->ask->room_count > 0;
 	uint64_t steps = STEPS_REPAIR + (uint64_t)STEPS_POD * view->ask->count +
-			 (uint64_t)(dear ? STEPS_DEAR : STEPS_NODE) * view->core->fabric.node_count;
+			 3ull * STEPS_NODE * view->core->fabric.node_count;
 	if (!budget_take(budget, steps)) {
 		view->cut = true;
 		return false;
