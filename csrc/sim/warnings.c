@@ -14,6 +14,7 @@ static const struct {
 	{FROND_PLAN_SHAPELESS,
 	 "it could never be placed by its rule, though there are GPUs enough: treated as Preferred"},
 	{FROND_PLAN_SEGMENTLESS, "no part of the fabric could ever hold its segments in one domain each"},
+	{FROND_PLAN_MIXED_MODELS, "its members are on GPUs of different models"},
 	{FROND_PLAN_NO_TOPOLOGY, "the cluster has no leaves: treated as Ignore"},
 	{FROND_PLAN_BOUNDED, "the bound on the work of a call was reached: there may be a better answer"},
 	{FROND_PLAN_UNKNOWN_GPU, "preferIds lists an id that is no GPU of this cluster"},
