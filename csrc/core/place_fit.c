@@ -239,6 +239,24 @@ bool fit_span(struct place_work *work, uint32_t lo, uint32_t hi)
 	return fit;
 }
 
+bool fit_chosen(struct place_work *work)
+{
+	if (!work->scope.constrained)
+		return true;
+	for (uint32_t i = 0; i < work->ask->count; i++)
+		if (work->member_pos[i] != FROND_NONE)
+			work->taken[work->member_pos[i]] = 0;
+	for (uint32_t i = 0; i < work->ask->count; i++) {
+		uint32_t at = work->member_pos[i];
+		uint32_t set = at == FROND_NONE ? 0 : try_gpus(work, at, work->ask->members[i].gpus);
+		if (at != FROND_NONE && set == 0)
+			return false;
+		if (at != FROND_NONE)
+			work->taken[at] = (uint16_t)(work->taken[at] | set);
+	}
+	return true;
+}
+
 bool fit_node(const struct place_work *work, uint32_t at)
 {
 	const struct pack *pack = &work->pack;

@@ -14,9 +14,11 @@ static bool could_quickly(struct place_work *work, uint32_t lo, uint32_t hi, enu
 	if (!pack_may(work, lo, hi) || !fit_span(work, lo, hi))
 		return false;
 	struct shape shape = fit_shape(work);
+	bool chosen = fit_chosen(work);
 	*nodes = shape.use.nodes;
 	fit_forget(work);
-	return !shape.slow && (form == PACK_ANY || (shape.chained && (form == PACK_CHAIN || shape.use.runs == 1))) &&
+	return chosen && !shape.slow &&
+	       (form == PACK_ANY || (shape.chained && (form == PACK_CHAIN || shape.use.runs == 1))) &&
 	       shape.use.nodes >= spread;
 }
 
