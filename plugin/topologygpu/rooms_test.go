@@ -46,7 +46,7 @@ func TestALauncherDoesNotInheritTheWorkersLimit(t *testing.T) {
 	if !status.IsSuccess() {
 		t.Fatal(status)
 	}
-	if !b.called(" room 4 cap ") || !b.called(" room slot 0 pod_template 1 today 1 ever 1\n") {
+	if !b.called(" room 4 cap ") || !b.called(" room slot 0 pod_template 1 today 1 ever 1 unavailable 0\n") {
 		t.Error("the four nodes are exceptions for the worker's template alone")
 	}
 	_, other, status := b.preFilter(worker)
