@@ -355,7 +355,10 @@ static bool plan_fits(struct dig *dig)
 		return false;
 	}
 	dig->plans--;
-	return fits(dig);
+	bool placed = fits(dig);
+	if (!placed && dig->answer.cut)
+		dig->plans = 0; /* a plan that a bound has ended rules nothing out */
+	return placed;
 }
 
 /* Every gang of which a member moves meets the rule that it met. */

@@ -74,7 +74,7 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 	for (uint32_t item = *from == FROND_NONE ? lo : item_of(work, *from); item < hi; item++) {
 		++*steps;
 		if (work->scope.constrained && work->budget.left == 0) {
-			work->answer->cut = true; /* sets of GPUs are dear: nobody knows of the others */
+			work->answer->cut = work->budget.spent = true; /* sets are dear: nobody knows of the others */
 			return FROND_NONE;
 		}
 		if (hi - lo > 1 && item_slow(work, item))

@@ -98,7 +98,7 @@ static uint32_t fits_now(const struct place_work *work, uint32_t position)
 	if (!work->scope.constrained || work->gang.size == 1)
 		return node_free_count(node) / work->gang.size;
 	if (*now == 0 && work->purse->left == 0) {
-		work->answer->cut = true;
+		work->answer->cut = work->purse->spent = true;
 		*now = 1;
 	}
 	if (*now == 0)

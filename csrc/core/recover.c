@@ -205,10 +205,12 @@ static bool plan_movers(struct view *view)
 	let_go(view, MOVES);
 	place_gang(view->core->work, &view->ask, &view->answer, view->work->places);
 	undo_back(&view->core->undo);
-	return view->answer.plan.outcome == FROND_PLACED;
+	bool placed = view->answer.plan.outcome == FROND_PLACED;
+	view->doubt |= !placed && view->answer.cut;
+	return placed;
 }
 
-/* Can the planner place those that move, with the rule met? False, and the budget is spent: nobody knows. *before: the
+/* Can the planner place those that move, with the rule met? False, and the budget is spent or there is doubt: nobody knows. *before: the
  * budget that the plan was made with. */
 static bool movers_fit(struct view *view, uint32_t moves, struct budget *before)
 {
@@ -253,7 +255,7 @@ static bool try_target(struct view *view, const struct target *target, struct re
 	struct budget before;
 	target_choose(view, target);
 	bool fits = movers_fit(view, target->moves, &before);
-	if (!fits && target->none && !view->budget->spent)
+	if (!fits && target->none && !view->budget->spent && !view->doubt)
 		view->hopeless = nobody_is_stuck(view);
 	if (fits && keep_better(view, best, target->moves, &before)) {
 		best->chosen = false;
@@ -425,7 +427,7 @@ static bool try_choices(struct view *view, const struct edges *edges, uint32_t e
 		*complete = budget_take(view->budget, extra + 1ull);
 		if (*complete && may_stay(view, edges, choice, extra) && try_choice(view, choice, extra, best))
 			return true;
-		*complete &= !view->budget->spent;
+		*complete &= !view->budget->spent && !view->doubt;
 	} while (*complete && next_choice(choice, extra, healthy));
 	return false;
 }
@@ -502,14 +504,15 @@ static bool move_gang(struct view *view, struct frond_moves *out)
 		move_few(view, &least, &best);
 	} else if (!place_rule_of(view->core->work, &view->ask, &view->answer) ||
 		   (view->answer.plan.flags & FROND_PLAN_SHAPELESS)) {
-		return false; /* the rule cannot be restored */
+		view->cut |= view->answer.cut;
+		return false; /* the rule cannot be restored, as far as is known */
 	} else {
 		view->ask.mode = MODE_REQUIRED;
 		move_by_rule(view, &least, &best);
 	}
 	compare_choices(view, &best);
 	out->lower_bound = least;
-	view->cut |= view->budget->spent || !best.found || best.moves > least;
+	view->cut |= view->budget->spent || view->doubt || !best.found || best.moves > least;
 	view->cut &= !view->hopeless;
 	if (best.found) {
 		realise(view, &best);

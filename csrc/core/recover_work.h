@@ -41,6 +41,7 @@ struct view { /* one repair */
 	uint32_t large;
 	bool spreads;   /* may use fewer leaves or spines than the rule allows */
 	uint32_t plans; /* made so far */
+	bool doubt;     /* a bound ended a plan that placed nobody: it rules nothing out */
 	bool cut;       /* a bound ended the search: there may be a better repair */
 	bool hopeless;  /* no repair with the rule met exists */
 	uint32_t target_count;

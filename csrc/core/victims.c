@@ -90,9 +90,11 @@ static bool fits(struct hunt *hunt, const struct ask *ask)
 /* The plan inside the span in hand. */
 static bool fits_inside(struct hunt *hunt)
 {
-	if (hunt->rule.name == FROND_RULE_NONE)
-		return fits(hunt, &hunt->ask);
-	return place_inside(hunt->core->work, &hunt->ask, &hunt->span, &hunt->answer, hunt->places);
+	bool placed = hunt->rule.name == FROND_RULE_NONE
+			      ? fits(hunt, &hunt->ask)
+			      : place_inside(hunt->core->work, &hunt->ask, &hunt->span, &hunt->answer, hunt->places);
+	hunt->cut |= !placed && hunt->answer.cut; /* a plan that a bound has ended rules nothing out */
+	return placed;
 }
 
 /* On one node: can the members choose their GPUs one after the other? */

@@ -117,7 +117,7 @@ static bool plan_begin(struct view *view, uint64_t *kept)
 static void plan_end(struct view *view, uint64_t kept)
 {
 	struct budget *budget = budget_of(view);
-	view->cut |= budget->spent;
+	view->cut |= budget->spent || view->answer.cut;
 	*budget = (struct budget){.left = budget->left + kept};
 }
 
