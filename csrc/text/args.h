@@ -30,7 +30,7 @@ struct args {
 	char core_path[PATH_MAX_BYTES + 1];
 	enum strategy strategy;
 	enum mode mode;
-	int64_t wait_ms; /* WAIT_FOREVER allowed; default 5 min */
+	int64_t wait_ms;              /* WAIT_FOREVER allowed; default 5 min */
 	int64_t unavailable_after_ms; /* at most 1,000 h; default 1 min */
 	enum device_exit device_exit;
 	uint32_t permit_wait_s; /* default 60; 1 … 900, upstream's own ceiling */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array)    ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 static int32_t machine_read(const struct fabric_load *load, uint32_t map, struct fabric_node *node);
 static int32_t exception_read(struct fabric_load *load, uint32_t at);
