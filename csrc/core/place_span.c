@@ -93,8 +93,9 @@ bool place_see(struct place_work *work, const struct gain *gain)
 		int order = place_compare(work, gain, &work->candidates.best.gain);
 		/* On a tie the first candidate stays: it has more members further to the front. Only members that share
 		 * nodes, or choose between NVLink domains, can have a later candidate with lower nodes, and
-		 * segments, whose short one is tried here and there. */
-		bool first = work->answer->whole_nodes && !work->fabric->split && !work->segments.on;
+		 * segments, whose short one is tried here and there; leaves with slow links come last. */
+		bool first = work->answer->whole_nodes && !work->fabric->split && !work->segments.on &&
+			     work->ask->bandwidth_gbps == 0;
 		if (order > 0 || (order == 0 && (first || !lower(work))))
 			return true;
 	}

@@ -137,7 +137,7 @@ static void roll_state(void)
 		uint32_t id = gangs_find(&rig->core.gangs, (struct frond_key){3, gang});
 		struct terms terms = {.strategy = (uint8_t)below(3),
 				      .bandwidth_gbps = below(1000),
-				      .domain = below(UINT32_MAX),
+				      .domain = below(1u << TERMS_DOMAIN_BITS),
 				      .gpu = GPU_WISH_DEFAULT};
 		if (id == FROND_NONE)
 			continue;
