@@ -127,8 +127,10 @@ static void course_run(const struct instance *instance, int skip, const cJSON *r
 	for (int e = 0; e < instance->entry_count; e++) {
 		const struct job *job = &instance->entries[e];
 		struct outcome *outcome = &course->outcomes[e];
-		if (e == skip)
+		if (e == skip) {
+			*outcome = (struct outcome){.placed = false};
 			continue;
+		}
 		if (job->removes >= 0) {
 			if (course->present[job->removes])
 				placement_give(&course->state, &course->outcomes[job->removes].plan.placement);
