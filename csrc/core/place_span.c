@@ -19,12 +19,12 @@ static bool used_after(const struct place_work *work, uint32_t position, uint32_
 	return later;
 }
 
-/* Two counts for one item: below zero, the first gives the lower list of nodes. *ranks: which one is lower by rank → node
+/* Two counts for one item, or for two NVLink domains of it: below zero, the first gives the lower list of nodes. *ranks: which one is lower by rank → node
  * if the nodes are the same. */
 static int compare_fills(struct place_work *work, uint32_t item, uint32_t first, uint32_t second, bool first_later,
 			 bool second_later, int *ranks)
 {
-	uint32_t tail_item = work->segments.tail_item;
+	uint32_t tail_item = work->segments.tail_item, domain = work->scope.domain;
 	uint32_t start = item_start(work, item), end = item_end(work, item);
 	int order = 0;
 	if (!budget_take(&work->budget, (uint64_t)STEPS_FILL * (end - start)))
@@ -34,8 +34,10 @@ static int compare_fills(struct place_work *work, uint32_t item, uint32_t first,
 		work->candidates.fill[at - start] = (uint8_t)work->take[at]; /* a node has few GPUs */
 	place_empty(work, item);
 	work->segments.tail_item = work->candidates.best.tail_item;
+	work->scope.domain = work->candidates.best.domain;
 	place_fill(work, item, second);
 	work->segments.tail_item = tail_item;
+	work->scope.domain = domain;
 	for (uint32_t at = start; at < end && order == 0; at++) {
 		uint32_t a = work->candidates.fill[at - start], b = work->take[at];
 		if (a > 0 && b == 0)
@@ -102,6 +104,7 @@ bool place_see(struct place_work *work, const struct gain *gain)
 	uint32_t same = leading(work);
 	work->candidates.best = (struct best){.found = true,
 					      .tail_item = work->segments.tail_item,
+					      .domain = work->scope.domain,
 					      .gain = *gain,
 					      .picks = same,
 					      .per_node = work->scope.per_node};
@@ -599,6 +602,19 @@ static bool span_node(struct place_work *work)
 }
 
 /* One NVLink domain (latency-sensitive only): each is a candidate of its own. */
+/* Step 7 between two NVLink domains: one may begin first in the fabric and have its free nodes behind those of the other. */
+static bool domain_lower(struct place_work *work, uint32_t item, const struct best *than, const struct pick *pick)
+{
+	struct best best = work->candidates.best;
+	int ranks = 0;
+	if (pick->item != item)
+		return false; /* that leaf came before this one */
+	work->candidates.best = *than;
+	int order = compare_fills(work, item, work->candidates.picks[0].count, pick->count, false, false, &ranks);
+	work->candidates.best = best;
+	return order < 0 || (order == 0 && ranks < 0);
+}
+
 static bool span_domain(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
@@ -629,9 +645,12 @@ static bool span_domain(struct place_work *work)
 		uint32_t use = work->ask->strategy == STRATEGY_DISTRIBUTED ? work->scope.per_node
 			       : place_shares(work)                        ? run.nodes
 									   : 0;
-		if (work->candidates.best.found &&
-		    (!best.found || use < best_use ||
-		     (use == best_use && place_compare(work, &work->candidates.best.gain, &best.gain) < 0))) {
+		if (!work->candidates.best.found || (best.found && use > best_use))
+			continue;
+		int order = !best.found || use < best_use
+				    ? -1
+				    : place_compare(work, &work->candidates.best.gain, &best.gain);
+		if (order < 0 || (order == 0 && domain_lower(work, item, &best, &pick))) {
 			best_use = use;
 			best = work->candidates.best;
 			pick = work->candidates.picks[0];

@@ -60,6 +60,7 @@ struct pick { /* members for an item */
 struct best {
 	bool found;
 	uint32_t tail_item; /* of segments.tail_item */
+	uint32_t domain;    /* of scope.domain */
 	struct gain gain;
 	uint32_t picks; /* entries in work->candidates.picks, ascending items */
 	uint32_t per_node;
