@@ -18,6 +18,7 @@ struct moves { /* of an answer, by job and rank */
 	int count, lower_bound;
 	int of_job[ENTRIES_MAX];
 	bool unrepaired[ENTRIES_MAX];     /* so the answer says */
+	bool cut;                         /* one of them because of the bound on a call */
 	int to[ENTRIES_MAX][MEMBERS_MAX]; /* -1: stays */
 };
 
@@ -26,7 +27,10 @@ struct move_stats {
 	int by_policy[RECOVERIES];
 	int fits_already, hopeless, opened, by_moves[MEMBERS_MAX + 1];
 	int moves;
+	int cut; /* by the bound */
 };
+
+enum { CUT_FROM = 5 }; /* moves: what needs fewer, no bound may cut on clusters as small as these */
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
@@ -70,6 +74,7 @@ static bool unrepaired_read(const struct instance *instance, const cJSON *root, 
 		    strchr(reason, '\n'))
 			return complain(complaint, "\"%s\" cannot be unrepaired so", text_of(item, "job"));
 		moves->unrepaired[e] = true;
+		moves->cut |= strstr(reason, "within the bound on a call") != NULL;
 	}
 	return true;
 }
@@ -471,6 +476,11 @@ static bool check_defrag(const struct instance *instance, struct course *course,
 	stats->moves += least > 0 ? least : 0;
 	if (least > 0)
 		stats->by_moves[least < MEMBERS_MAX ? least : MEMBERS_MAX]++;
+	if (least >= CUT_FROM && moves.count == 0 && moves.lower_bound == 0 && moves.cut) {
+		stats->cut++; /* flagged, and not told as impossible */
+		free(shuffle.fits_by_free);
+		return true;
+	}
 	if (least <= 0 && (moves.count > 0 || moves.lower_bound != 0))
 		fine = complain(complaint, "%s, but the answer has %d moves and lowerBound %d",
 				least == 0 ? "it fits already" : "no moves help", moves.count, moves.lower_bound);
@@ -497,10 +507,11 @@ static void move_stats_print(enum verb verb, const struct move_stats *stats)
 		       stats->by_policy[RECOVERY_WAIT], stats->repaired_met, stats->repaired_relaxed, stats->unrepaired,
 		       stats->waiting, stats->moves, stats->healthy_moved);
 	if (verb == VERB_DEFRAG)
-		printf("  %d fit already, %d hopeless, %d opened by moves: %d by 1, %d by 2, %d by 3, %d by more\n",
+		printf("  %d fit already, %d hopeless, %d opened by moves: %d by 1, %d by 2, %d by 3, %d by more; %d "
+		       "cut by the bound\n",
 		       stats->fits_already, stats->hopeless, stats->opened, stats->by_moves[1], stats->by_moves[2],
-		       stats->by_moves[3],
-		       stats->opened - stats->by_moves[1] - stats->by_moves[2] - stats->by_moves[3]);
+		       stats->by_moves[3], stats->opened - stats->by_moves[1] - stats->by_moves[2] - stats->by_moves[3],
+		       stats->cut);
 }
 
 #endif

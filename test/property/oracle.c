@@ -39,6 +39,7 @@ enum {
 	SIM_CPU_S = 60,
 	PATH_SIZE = 96,
 	FAIL_TEXT = FAILURES_MAX * (NAME_SIZE + 8),
+	CUT_ONE_IN = 500,        /* defragmentations of five moves or more */
 	GREEDY_SHARE_MIN = 20,   /* percent */
 	GREEDY_SAMPLE_MIN = 200, /* instances; with fewer the share says nothing */
 };
@@ -363,6 +364,10 @@ static int run_all(const struct options *options)
 	move_stats_print(options->verb, &totals.moves);
 	if (stop_asked) { /* a proof that was cut short is none */
 		printf("FAILED: stopped before the end\n");
+		totals.failed++;
+	}
+	if (totals.moves.cut > 1 + options->count / CUT_ONE_IN) {
+		printf("FAILED: the bound on a call cut %d, one in %d may be\n", totals.moves.cut, CUT_ONE_IN);
 		totals.failed++;
 	}
 	if (options->verb == VERB_PLAN && greedy_share_is_low(&totals.plans)) {
