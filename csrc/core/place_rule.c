@@ -193,6 +193,7 @@ static uint32_t domain_cap(const struct place_work *work, uint32_t from)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0;
+	budget_charge(work->purse, (fabric->leaf_start[fabric->leaf_of[from] + 1] - from) / 8);
 	for (uint32_t at = from; at < fabric->leaf_start[fabric->leaf_of[from] + 1]; at++) {
 		if (fabric->domain_of[at] != fabric->domain_of[from])
 			continue;
@@ -203,7 +204,7 @@ static uint32_t domain_cap(const struct place_work *work, uint32_t from)
 	return place_capped(work, rooms, true, &nodes);
 }
 
-/* Could one NVLink domain hold the gang? */
+/* Could one NVLink domain hold the gang? False, and the answer is cut: nobody knows. */
 static bool domain_holds(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
@@ -212,6 +213,10 @@ static bool domain_holds(const struct place_work *work)
 		uint32_t domain = fabric->domain_of[at];
 		if (domain == FROND_NONE || domain < next)
 			continue;
+		if (work->purse->left == 0) {
+			work->answer->cut = work->purse->spent = true;
+			return false;
+		}
 		next = domain + 1;
 		if (domain_cap(work, at) >= work->gang.total)
 			return true;
@@ -271,6 +276,8 @@ bool place_rule(struct place_work *work)
 		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
 		return true;
 	}
+	if (work->ask->latency_sensitive && answer->cut)
+		return false;
 	bool spare = false;
 	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++) {
 		if (view_spine(work, spine) != spine)
