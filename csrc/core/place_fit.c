@@ -351,6 +351,10 @@ void fit_domains(struct place_work *work, domain_visit *visit, void *context)
 	for (uint32_t at = item_start(work, work->scope.lo); at < item_end(work, work->scope.hi - 1); at++) {
 		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
 			continue;
+		if (work->budget.spent) { /* each of them is a look at all of its leaf */
+			work->answer->cut = true;
+			break;
+		}
 		work->scope.domain = fabric->domain_of[at];
 		next = work->scope.domain + 1;
 		if (!work->pack.today || place_pins_in_domain(work))

@@ -192,6 +192,7 @@ static uint32_t domain_cap(const struct place_work *work, uint32_t from)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t rooms[FROND_GPUS_MAX + 1] = {0}, nodes = 0;
+	budget_charge(work->purse, (fabric->leaf_start[fabric->leaf_of[from] + 1] - from) / 8);
 	for (uint32_t at = from; at < fabric->leaf_start[fabric->leaf_of[from] + 1]; at++) {
 		if (fabric->domain_of[at] != fabric->domain_of[from])
 			continue;
@@ -210,6 +211,10 @@ bool place_domain_could(const struct place_work *work)
 		uint32_t domain = fabric->domain_of[at];
 		if (domain == FROND_NONE || domain < next)
 			continue;
+		if (work->purse->left == 0) {
+			work->answer->cut = work->purse->spent = true;
+			return false;
+		}
 		next = domain + 1;
 		if (domain_cap(work, at) >= work->gang.total)
 			return true;
@@ -269,6 +274,8 @@ bool place_rule(struct place_work *work)
 		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
 		return true;
 	}
+	if (work->ask->latency_sensitive && answer->cut)
+		return false;
 	bool spare = false;
 	for (uint32_t spine = 0; spine < work->fabric->spine_count; spine++) {
 		if (view_spine(work, spine) != spine)

@@ -627,6 +627,10 @@ static bool span_domain(struct place_work *work)
 	     work->scope.lo < work->scope.hi && at < item_end(work, work->scope.hi - 1); at++) {
 		if (fabric->domain_of[at] == FROND_NONE || fabric->domain_of[at] < next)
 			continue;
+		if (work->budget.left == 0) { /* each of them is a look at all of its leaf */
+			work->answer->cut = work->budget.spent = true;
+			break;
+		}
 		work->scope.domain = fabric->domain_of[at];
 		next = work->scope.domain + 1;
 		if (!place_pins_in_domain(work))
