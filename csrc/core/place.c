@@ -420,7 +420,7 @@ static uint32_t decide(struct place_work *work)
 	if (work->ask->latency_sensitive && mode != MODE_IGNORE) {
 		mode = MODE_REQUIRED;
 		if (answer->plan.rule >= FROND_RULE_ADJACENT_LEAVES || answer->plan.flags & FROND_PLAN_SEGMENTLESS)
-			return FROND_REFUSED;
+			return answer->cut ? FROND_UNDECIDED : FROND_REFUSED; /* a smaller domain may hold it */
 	}
 
 	if (work->segments.unknown && mode == MODE_REQUIRED)

@@ -122,9 +122,11 @@ static bool put_in_domain(struct place_work *work, uint32_t item, uint32_t domai
 	if (most > 0 && (work->scratch.sum[item] >> 32) + size > most)
 		return false;
 	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
-		*steps += work->limit[at] == 0 ? STEPS_FIT : STEPS_FIT + STEPS_NODE;
-		if (segments_domain(work, at) != domain || !node_takes(work, at, item) ||
-		    kind_on(work, at, kind) >= pack_room(work, at, kind, work->pack.today))
+		*steps += STEPS_FIT;
+		if (segments_domain(work, at) != domain || !node_takes(work, at, item))
+			continue;
+		*steps += work->limit[at] == 0 ? 0 : STEPS_NODE + work->ask->count / 4; /* kind_on() */
+		if (kind_on(work, at, kind) >= pack_room(work, at, kind, work->pack.today))
 			continue;
 		uint32_t set = try_gpus(work, at, size);
 		if (set == 0)
@@ -183,6 +185,10 @@ static bool put_somewhere(struct place_work *work, uint32_t lo, uint32_t hi, uin
 			if (domain == FROND_NONE || domain < next || (bound != FROND_NONE && domain != bound))
 				continue;
 			next = domain + 1;
+			if (*steps > work->budget.left) {
+				work->answer->cut = true; /* nobody knows of the others */
+				return false;
+			}
 			if (put_segment(work, item, domain, first, end, steps))
 				return true;
 		}
@@ -196,6 +202,10 @@ static bool fit_segments(struct place_work *work, uint32_t lo, uint32_t hi)
 	struct segment_walk walk = work->segments.walk;
 	uint64_t steps = (uint64_t)STEPS_MEMBER * work->ask->count;
 	bool fit = !work->pack.oversized && !(work->pack.today && work->segments.apart);
+	if (work->budget.spent) {
+		work->answer->cut = true;
+		return false;
+	}
 	if (fit_capped(work))
 		count_pinned(work, lo, hi);
 	uint32_t i = segment_next(&walk);
