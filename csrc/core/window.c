@@ -23,7 +23,6 @@ struct view { /* one call */
 	uint32_t now;           /* ends[0 … now) are over already */
 	uint32_t gone;          /* ends[0 … gone) have left */
 	uint32_t missing, size; /* members to place and GPUs of each; sizes differ: all their GPUs, and 1 */
-	bool mixed;             /* sizes differ */
 	struct rule rule;       /* that the gang must meet; none: or that it may break */
 	struct answer answer;
 	struct frond_place *places;
@@ -408,16 +407,17 @@ static bool kept_stays(struct view *view)
 
 static void count_members(struct view *view)
 {
+	bool mixed = false;
 	uint64_t gpus = 0;
 	for (uint32_t i = 0; i < view->ask->count; i++) {
 		const struct frond_member *member = &view->ask->members[i];
 		if (member->gpus == 0 || member->pinned_slot != FROND_NONE)
 			continue;
-		view->mixed |= gpus > 0 && view->size != member->gpus;
+		mixed |= gpus > 0 && view->size != member->gpus;
 		view->size = member->gpus;
 		gpus += member->gpus;
 	}
-	view->size = view->mixed || gpus == 0 ? 1 : view->size;
+	view->size = mixed || gpus == 0 ? 1 : view->size;
 	view->missing = (uint32_t)(gpus / view->size);
 }
 
