@@ -2,11 +2,7 @@
 
 package gangs
 
-import (
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/types"
-)
+import "fmt"
 
 // check recounts everything that the machine keeps count of, and asks of every gang what must be true of it at any time. It
 // says what is broken, "" if nothing is.
@@ -133,14 +129,4 @@ func (m *Machine) checkPlan(g *gang) string {
 		return "is being bound, and counts as one that was never begun"
 	}
 	return ""
-}
-
-// watcher holds what was told to the outside against what may be told: see walk_test.go.
-type watcher struct {
-	reserved map[uint64]map[types.UID]bool // places of a plan
-	arrived  map[uint64]map[types.UID]bool
-	ready    map[uint64]map[types.UID]bool
-	locked   map[uint64]bool
-	opened   map[uint64]bool
-	released map[uint64]bool
 }

@@ -31,7 +31,10 @@ func (m *Machine) measure(g *gang) {
 	switch {
 	case known && spec.Problem == "" && g.bound >= spec.MinMember:
 		g.extent = whole
-	case g.bound == 0 && (g.plan == nil || g.plan.state != Binding):
+	case g.bound > 0:
+	case g.plan != nil && g.plan.state == Binding:
+		g.extent = begun // what was whole is gone, and others are being bound
+	default:
 		g.extent = fresh // nothing stands: it starts from the beginning
 	}
 	if !m.half(g) {

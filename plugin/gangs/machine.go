@@ -366,7 +366,7 @@ func (m *Machine) attemptBegun(uid types.UID) {
 		return
 	}
 	m.enter(g, Trying)
-	g.since, g.wakeAt, g.said = m.now, time.Time{}, ""
+	g.since, g.wakeAt, g.retryAt, g.said = m.now, time.Time{}, time.Time{}, ""
 	for _, peer := range m.ranks(g) {
 		peer.tried = true
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
-// Scenarios under testdata are text: commands, and what the machine answered, recorded with -rewrite and read by eye. Every
+// Scenarios under testdata/scenarios are text: commands, and what the machine answered, recorded with -rewrite and read by eye. Every
 // invariant is checked after each command. In them a pod is GANG-RANK, or RANK alone for the gang "train"; a member of rank
 // 3 is planned on node-3.
 
@@ -392,7 +392,7 @@ func later(a, b time.Time) time.Time {
 }
 
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		s := newScene(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return s.run(d) })
 	})
