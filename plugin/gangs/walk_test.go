@@ -412,3 +412,25 @@ func (w *walk) rest() bool {
 	}
 	return done
 }
+
+// What the witness watches for is told to it falsely, each once.
+func TestTheWitnessNotices(t *testing.T) {
+	two := PlanReserved{ID: gangNamed("train"), Places: []Place{{UID: "a"}, {UID: "b"}}}
+	for name, lie := range map[string]func(w *witness){
+		"let go before all have come": func(w *witness) { w.heard(Allow{Members: []types.UID{"a", "b"}}, 1) },
+		"locked before all are at Bind": func(w *witness) {
+			w.arrived[1]["a"], w.arrived[1]["b"] = true, true
+			w.heard(Allow{Members: []types.UID{"a", "b"}}, 1)
+			w.heard(Lock{Plan: 1}, 1)
+		},
+		"opened without locks":        func(w *witness) { w.heard(OpenGate{Plan: 1}, 1) },
+		"given back twice":            func(w *witness) { w.heard(Release{Plan: 1}, 1); w.heard(Release{Plan: 1}, 1) },
+		"planned before it was given": func(w *witness) { w.heard(Release{Plan: 1}, 1); w.planned(2, two) },
+	} {
+		w := newWitness()
+		w.planned(1, two)
+		if lie(w); w.broken == "" {
+			t.Errorf("%s: not noticed", name)
+		}
+	}
+}
