@@ -85,7 +85,13 @@ func (m *Machine) due(g *gang) (at time.Time) {
 		}
 	case Asked, Trying:
 		earlier(g.since.Add(sweep))
+		if g == m.turnOf {
+			earlier(g.since.Add(turnMost))
+		}
 	case Waiting:
+		if !g.againAt.IsZero() {
+			earlier(g.againAt)
+		}
 		if !g.wakeAt.IsZero() {
 			earlier(g.wakeAt)
 		}
@@ -151,10 +157,17 @@ func (m *Machine) moved(g *gang) {
 			}
 		}
 	case Asked, Trying:
+		if g == m.turnOf && passed(g.since.Add(turnMost)) {
+			m.turnOf = nil // the others do not wait for it
+		}
 		if passed(g.since.Add(sweep)) {
 			m.ask(g)
 		}
 	case Waiting:
+		if !g.againAt.IsZero() && passed(g.againAt) {
+			g.againAt = time.Time{}
+			m.round = append(m.round, g)
+		}
 		if !g.wakeAt.IsZero() && passed(g.wakeAt) {
 			g.wakeAt = time.Time{}
 			m.ask(g)

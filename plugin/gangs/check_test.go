@@ -31,6 +31,14 @@ func (m *Machine) check() string {
 		}
 		armed++
 	}
+	switch g := m.turnOf; {
+	case g == nil && len(m.round) > 0:
+		return "nobody has the turn, and the round is not over"
+	case g != nil && (m.gangs[g.id] != g || g.stage != Waiting && g.stage != Asked && g.stage != Trying):
+		return fmt.Sprintf("gang %s has the turn and is %s", g.id, g.stage)
+	case g != nil && g.stage != Waiting && g.alarm.After(g.since.Add(turnMost)):
+		return fmt.Sprintf("gang %s has the turn for longer than the others wait", g.id)
+	}
 	for g := range m.waiting {
 		if m.gangs[g.id] != g {
 			return fmt.Sprintf("gang %s waits and is gone", g.id)

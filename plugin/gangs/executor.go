@@ -16,6 +16,8 @@ import (
 // but for Lock, which has a goroutine of its own.
 type Performer interface {
 	Activate(pods []*v1.Pod)
+	// Ask says whether a gang that waits would find a place now, as far as the engine can tell.
+	Ask(turn Turn) bool
 	Allow(members []types.UID)
 	Reject(members []types.UID, message string)
 	Lock(ctx context.Context, lock Lock, gate *Gate) error
@@ -69,6 +71,9 @@ func (t *Table) perform(ctx context.Context, performer Performer, effect Effect)
 	switch e := effect.(type) {
 	case Activate:
 		performer.Activate(e.Pods)
+	case Ask:
+		turn, waits := t.peek(e.ID)
+		t.Step(RoomAnswered{ID: e.ID, Fits: waits && performer.Ask(turn)})
 	case Allow:
 		performer.Allow(e.Members)
 	case Reject:

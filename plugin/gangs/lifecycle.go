@@ -14,10 +14,15 @@
 //	           makes it a gang, are missing or contradict           gathering is over
 //	Asked      its lead has been activated                          the lead's scheduling cycle: Trying
 //	Trying     its lead plans                                       a plan is reserved: Planned; no place: Waiting
-//	Waiting    the last attempt found no place                      room, the end of topology-wait, a change: Asked
+//	Waiting    the last attempt found no place                      room for it, the end of topology-wait, a change: Asked
 //	Backoff    the last plan ended before its time                  the time of the next attempt: Asked
 //	Planned    it has a plan                                        the plan is done or released
 //	Settled    no member is pending                                 a member comes
+//
+// Waiting costs nothing: when room appears, a round begins. Gangs that wait are taken one after the other, by priority and then by
+// the time at which each became complete, the executor asks the engine whether that one fits now, and only then its lead is
+// activated; the next one's turn comes when its attempt has ended. A gang that is refused for what it asks for is in no round,
+// one that can never fit only when the nodes have changed.
 //
 // A plan goes through these states, and nothing but the events named here moves it:
 //
@@ -78,6 +83,15 @@ var planStateNames = [...]string{"Reserved", "Permitted", "Locking", "Binding", 
 
 func (s PlanState) String() string { return planStateNames[s] }
 
+// Lack is what a gang without a place lacks.
+type Lack uint8
+
+const (
+	LackRoom Lack = iota // today
+	LackEver             // on any day, as the nodes are
+	LackWish             // nothing would help: it is refused for what it asks for
+)
+
 // Cause is why a plan ended before all of its members were bound. Its members are told the sentence.
 type Cause string
 
@@ -115,8 +129,9 @@ type (
 	SpecGone struct{ ID workload.GangID }
 	// WishChanged: what a pod's gang, or the pod itself, asks for may have changed.
 	WishChanged struct{ UID types.UID }
-	// RoomAppeared: there may be room that was not there before.
-	RoomAppeared struct{}
+	// RoomAppeared: there may be room that was not there before; Nodes: because nodes came or changed, not only because pods
+	// left them.
+	RoomAppeared struct{ Nodes bool }
 	// NodeChanged: a node's labels, GPUs, health, or whether it takes pods, or it is gone.
 	NodeChanged struct{ Node string }
 	// LockFound: a lock was found for a pod that is not bound, so members of its gang may have been bound by a scheduler
@@ -138,8 +153,13 @@ type (
 		ID           workload.GangID
 		Epoch        uint64 // of the attempt's Turn
 		Reason       string
-		Refused      bool          // for what the gang asks for, not for lack of room
+		Lack         Lack
 		TopologyWait time.Duration // until its rule is relaxed; 0: never
+	}
+	// RoomAnswered: whether the gang that Ask names would find a place now.
+	RoomAnswered struct {
+		ID   workload.GangID
+		Fits bool
 	}
 	// PlanReserved: the engine has booked places for these members, around those that are bound.
 	PlanReserved struct {
@@ -210,6 +230,7 @@ func (LockFound) event()      {}
 func (ReasonTold) event()     {}
 func (AttemptBegun) event()   {}
 func (NoPlace) event()        {}
+func (RoomAnswered) event()   {}
 func (PlanReserved) event()   {}
 func (MemberArrived) event()  {}
 func (MemberReady) event()    {}
@@ -229,6 +250,8 @@ type Effect interface{ effect() }
 type (
 	// Activate moves pods to the scheduling queue.
 	Activate struct{ Pods []*v1.Pod }
+	// Ask has the engine asked whether a gang that waits would find a place now; answered by RoomAnswered.
+	Ask struct{ ID workload.GangID }
 	// Allow lets members go that wait in Permit.
 	Allow struct{ Members []types.UID }
 	// Reject ends the waiting of a plan's members and frees the nodes that were kept for them.
@@ -262,6 +285,7 @@ type (
 )
 
 func (Activate) effect()         {}
+func (Ask) effect()              {}
 func (Allow) effect()            {}
 func (Reject) effect()           {}
 func (Lock) effect()             {}

@@ -28,6 +28,11 @@ const (
 	nominationPause = time.Second
 	// sweep is how often pods that ought to be moving are activated again, should an activation ever be lost.
 	sweep = 10 * time.Second
+	// askAgain is how long after an attempt that found less than the engine the engine is asked once more: by then the
+	// scheduler has heard of what the mirror knew.
+	askAgain = time.Second
+	// turnMost is how long the others of a round wait for a lead that does not come.
+	turnMost = time.Second
 )
 
 // Machine is the lifecycle of all gangs: see the head of lifecycle.go. It is not safe for use from several goroutines; Table
@@ -41,6 +46,8 @@ type Machine struct {
 	specs    map[workload.GangID]workload.Spec
 	plans    map[uint64]*gang // by the number of the plan that a gang has
 	waiting  map[*gang]bool   // those in the stage Waiting
+	round    []*gang          // that wait and are still to be asked about, in this order
+	turnOf   *gang            // of the round: the one that is being asked about, or attempts; nil: no round
 	alarms   alarms           // gangs that time moves
 	epoch    uint64           // grows when room may have appeared
 	lastPlan uint64           // number
@@ -71,6 +78,8 @@ type member struct {
 
 	index workload.Index // where its rank comes from
 
+	ungated time.Time // when the last of its gates was seen to go; zero: it had none
+
 	tried   bool   // this scheduler, not another replica, has tried to place it
 	cleared string // resource version in which its nomination was found stale
 }
@@ -81,6 +90,14 @@ func (m *member) active() bool {
 }
 
 func (m *member) pending() bool { return m.node == "" && m.active() }
+
+// since when the pod could be scheduled.
+func (m *member) since() time.Time {
+	if created := m.pod.CreationTimestamp.Time; created.After(m.ungated) {
+		return created
+	}
+	return m.ungated
+}
 
 // nominationLeft: upstream writes a nomination for every pod that waits in Permit, and takes it back when the pod is
 // rejected, unless its own cache has not seen the first write yet. What is left then keeps everybody else off the node.
@@ -116,10 +133,13 @@ type gang struct {
 	leftAt  time.Time // nominations may have been left in the API; zero: no
 	fails   int       // plans that ended before their time, in a row
 
-	lacks   string // why the last attempt found no place
-	refused bool   // for what it asks for, not for lack of room
-	said    string // the reason that the lead has taken to its event
-	warned  uint32 // warnings given, bits of the caller's
+	completeAt time.Time // when it could first be planned: its turn; zero: not yet
+	againAt    time.Time // Waiting: ask once more, because what the last attempt saw may have been old; zero: no
+
+	lacks  string // why the last attempt found no place
+	lack   Lack
+	said   string // the reason that the lead has taken to its event
+	warned uint32 // warnings given, bits of the caller's
 
 	extent    extent
 	halfSince time.Time // the API server has confirmed that it is half-bound; zero: not yet
@@ -157,7 +177,7 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	case WishChanged:
 		m.wishChanged(e.UID)
 	case RoomAppeared:
-		m.roomAppeared()
+		m.roomAppeared(e.Nodes)
 	case NodeChanged:
 		m.nodeChanged(e.Node)
 	case LockFound:
@@ -168,6 +188,8 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 		m.attemptBegun(e.UID)
 	case NoPlace:
 		m.noPlace(e)
+	case RoomAnswered:
+		m.roomAnswered(e.ID, e.Fits)
 	case PlanReserved:
 		m.planReserved(e)
 	case MemberArrived:
@@ -195,6 +217,7 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	default:
 		panic(fmt.Sprintf("gangs: event %T has no transition", event))
 	}
+	m.goRound()
 	for g := range m.touched {
 		m.arm(g)
 	}
@@ -238,10 +261,32 @@ func (m *Machine) review(g *gang) {
 		m.enter(g, Settled)
 	case reason != "":
 		m.enter(g, Gathering)
-	case m.now.Before(g.retryAt):
-		m.enter(g, Backoff)
+		if g.bound == 0 {
+			g.completeAt = time.Time{}
+		}
 	default:
-		m.ask(g)
+		m.complete(g)
+		if m.now.Before(g.retryAt) {
+			m.enter(g, Backoff)
+		} else {
+			m.ask(g)
+		}
+	}
+}
+
+// complete notes when the gang could first be planned: with its youngest pod, or when the last gate was taken off. An attempt
+// that fails does not change that, nor does a replacement.
+func (m *Machine) complete(g *gang) {
+	if !g.completeAt.IsZero() {
+		return
+	}
+	for _, peer := range g.members {
+		if since := peer.since(); peer.active() && since.After(g.completeAt) {
+			g.completeAt = since
+		}
+	}
+	if g.completeAt.IsZero() || g.completeAt.After(m.now) {
+		g.completeAt = m.now // the API server's clock is another
 	}
 }
 
@@ -257,22 +302,58 @@ func (m *Machine) ask(g *gang) {
 	m.wake(lead.pod)
 }
 
-// roomAppeared asks every gang that waits for room.
-func (m *Machine) roomAppeared() {
+// ---- rounds: who of those that wait fits now -------------------------------------------------------------------------
+
+// roomAppeared begins a round, or begins the present one anew.
+func (m *Machine) roomAppeared(nodes bool) {
 	m.epoch++
-	for _, g := range m.inOrder(m.waiting) {
-		m.ask(g)
+	m.round = m.round[:0]
+	for g := range m.waiting {
+		if g.lack == LackRoom || g.lack == LackEver && nodes {
+			m.round = append(m.round, g)
+		}
+	}
+	slices.SortFunc(m.round, m.compareTurns)
+}
+
+// compareTurns is the order in which gangs are served: by priority, then by the time at which they became complete.
+func (m *Machine) compareTurns(a, b *gang) int {
+	return cmp.Or(-cmp.Compare(m.priority(a), m.priority(b)), a.completeAt.Compare(b.completeAt), compareIDs(a.id, b.id))
+}
+
+// priority of a gang is that of its lead.
+func (m *Machine) priority(g *gang) int32 {
+	if lead := m.lead(g); lead != nil && lead.pod.Spec.Priority != nil {
+		return *lead.pod.Spec.Priority
+	}
+	return 0
+}
+
+// goRound asks about the next of the round, unless somebody has the turn.
+func (m *Machine) goRound() {
+	if m.turnOf != nil && m.gangs[m.turnOf.id] == m.turnOf && (m.turnOf.stage == Waiting || m.turnOf.stage == Asked || m.turnOf.stage == Trying) {
+		return
+	}
+	m.turnOf = nil
+	for len(m.round) > 0 && m.turnOf == nil {
+		g := m.round[0]
+		m.round = m.round[1:]
+		if g.stage == Waiting {
+			m.turnOf = g
+			m.emit(Ask{ID: g.id})
+		}
 	}
 }
 
-// inOrder: nothing that is seen from outside depends on the order of a map.
-func (m *Machine) inOrder(set map[*gang]bool) []*gang {
-	list := make([]*gang, 0, len(set))
-	for g := range set {
-		list = append(list, g)
+func (m *Machine) roomAnswered(id workload.GangID, fits bool) {
+	g := m.gangs[id]
+	switch {
+	case g == nil || g != m.turnOf || g.stage != Waiting:
+	case fits:
+		m.ask(g)
+	default:
+		m.turnOf = nil
 	}
-	slices.SortFunc(list, func(a, b *gang) int { return compareIDs(a.id, b.id) })
-	return list
 }
 
 func compareIDs(a, b workload.GangID) int {
@@ -377,7 +458,7 @@ func (m *Machine) noPlace(e NoPlace) {
 	if g == nil || g.plan != nil {
 		return
 	}
-	g.lacks, g.refused, g.leftAt = e.Reason, e.Refused, m.now
+	g.lacks, g.lack, g.leftAt = e.Reason, e.Lack, m.now
 	m.touched[g] = true
 	if g.stage != Trying {
 		return // it has changed meanwhile, and is asked again for that
@@ -386,8 +467,15 @@ func (m *Machine) noPlace(e NoPlace) {
 	if e.TopologyWait > 0 {
 		g.wakeAt = m.now.Add(e.TopologyWait)
 	}
-	if m.epoch != e.Epoch { // room appeared while the gang was being planned without it
-		m.ask(g)
+	switch {
+	case m.epoch != e.Epoch: // room appeared while the gang was being planned without it
+		m.round = append(m.round, g)
+		slices.SortFunc(m.round, m.compareTurns)
+	case g == m.turnOf: // the engine found room, and the lead did not: the scheduler's picture of the nodes may lag behind
+		g.againAt = m.now.Add(askAgain)
+	}
+	if g == m.turnOf {
+		m.turnOf = nil
 	}
 }
 
@@ -417,6 +505,9 @@ func (m *Machine) podSet(pod *v1.Pod, class workload.Class) {
 	changed := first || peer.node != next.node || peer.gpus != class.GPUs || peer.index != class.Index || peer.active() != next.active() ||
 		rewritten && next.node == "" // the Binding writes to the pod, too
 	bound := peer.node == "" && next.node != ""
+	if !first && len(peer.pod.Spec.SchedulingGates) > 0 && len(pod.Spec.SchedulingGates) == 0 {
+		peer.ungated = m.now
+	}
 	if before != nil {
 		before.tally(peer, -1)
 	}

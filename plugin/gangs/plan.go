@@ -213,7 +213,7 @@ func (m *Machine) memberRefused(uid types.UID) {
 		m.emit(ReleasePod{UID: uid})
 		delete(g.plan.places, uid)
 		m.settle(g, at, m.now.Add(retryLeast))
-		m.roomAppeared()
+		m.roomAppeared(false)
 	}
 }
 
@@ -264,5 +264,5 @@ func (m *Machine) placesReleased(number uint64) {
 		m.measure(g)
 		m.review(g)
 	}
-	m.roomAppeared()
+	m.roomAppeared(false)
 }

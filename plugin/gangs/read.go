@@ -94,10 +94,11 @@ type Turn struct {
 	// Lead
 	ID      workload.GangID
 	Spec    workload.Spec
-	Members []Peer // active ones by rank, bound ones included
-	Least   int    // this many of the pending ones, by rank, make the gang whole
-	Note    string // about ranks, for the log
-	Epoch   uint64 // for NoPlace
+	Members []Peer    // active ones by rank, bound ones included
+	Least   int       // this many of the pending ones, by rank, make the gang whole
+	Note    string    // about ranks, for the log
+	Epoch   uint64    // for NoPlace
+	Since   time.Time // when the gang became complete
 }
 
 // Peer is a member of a gang as the lead sees it.
@@ -134,7 +135,7 @@ func (m *Machine) turn(uid types.UID) (Turn, Event) {
 		return Turn{Reason: fmt.Sprintf(reasonFollows, g.id, lead.pod.Name)}, WishChanged{UID: uid}
 	}
 	spec := m.specs[g.id]
-	turn := Turn{Task: Lead, ID: g.id, Spec: spec, Epoch: m.epoch, Members: m.peers(g), Note: g.note}
+	turn := Turn{Task: Lead, ID: g.id, Spec: spec, Epoch: m.epoch, Members: m.peers(g), Note: g.note, Since: g.completeAt}
 	turn.Least = min(max(spec.MinMember-g.bound, 1), g.active-g.bound)
 	return turn, AttemptBegun{UID: uid}
 }
@@ -196,7 +197,7 @@ func (m *Machine) Place(now time.Time, uid types.UID) (node string, planned bool
 		return g.plan.places[uid].node, true, "", false
 	}
 	reason = m.reason(g)
-	return "", false, reason, reason != "" && reason == g.lacks && g.refused
+	return "", false, reason, reason != "" && reason == g.lacks && g.lack == LackWish
 }
 
 // Held is a gang with bound members, as it is now.

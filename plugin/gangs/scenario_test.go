@@ -68,7 +68,7 @@ func (s *scene) step(event Event) string {
 	var out strings.Builder
 	for _, effect := range s.machine.Step(s.clock, event) {
 		switch effect.(type) {
-		case Release, Lock:
+		case Release, Lock, Ask:
 			s.held = append(s.held, effect)
 		}
 		fmt.Fprintln(&out, describe(effect))
@@ -83,6 +83,8 @@ func describe(effect Effect) string {
 	switch e := effect.(type) {
 	case Activate:
 		return "activate " + podNames(e.Pods)
+	case Ask:
+		return "ask about " + e.ID.Name
 	case Allow:
 		return "allow " + uidNames(e.Members)
 	case Reject:
@@ -206,6 +208,11 @@ func (s *scene) answer(kind string, err error) string {
 				out += s.step(PlacesReleased{Plan: e.Plan})
 				continue
 			}
+		case Ask:
+			if kind == "yes" || kind == "no" {
+				out += s.step(RoomAnswered{ID: e.ID, Fits: kind == "yes"})
+				continue
+			}
 		case Lock:
 			if kind == "locked" {
 				out += s.step(LocksTaken{Plan: e.Plan, Places: e.Places, Err: err})
@@ -259,7 +266,7 @@ func (s *scene) run(d *datadriven.TestData) string {
 		out = s.step(SpecSet{ID: gangNamed(names[0]), Spec: spec})
 	case "spec-gone":
 		out = s.step(SpecGone{ID: gangNamed(names[0])})
-	case "pod": // pod 0 1 2 [node=node-7] [bound] [deleting] [gated] [nominated=node-1]
+	case "pod": // pod 0 1 2 [priority=7] [node=node-7] [bound] [deleting] [gated] [nominated=node-1]
 		flags := map[string]bool{}
 		names = slices.DeleteFunc(names, func(name string) bool {
 			flag := name == "bound" || name == "deleting" || name == "gated"
@@ -282,14 +289,20 @@ func (s *scene) run(d *datadriven.TestData) string {
 				pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "hold"}}
 			}
 			pod.Status.NominatedNodeName = option("nominated")
+			if text := option("priority"); text != "" {
+				pod.Spec.Priority = new(int32)
+				fmt.Sscan(text, pod.Spec.Priority)
+			}
 			return s.step(PodSet{Pod: pod, Class: class(name)})
 		})
 	case "gone":
 		out = each(func(name string) string { return s.step(PodGone{UID: podNamed(name).UID}) })
 	case "wish":
 		out = each(func(name string) string { return s.step(WishChanged{UID: podNamed(name).UID}) })
-	case "room":
-		out = s.step(RoomAppeared{})
+	case "room": // room [nodes]
+		out = s.step(RoomAppeared{Nodes: slices.Contains(names, "nodes")})
+	case "fits": // fits yes|no: the answer to the last question
+		out = s.answer(names[0], nil)
 	case "node":
 		out = s.step(NodeChanged{Node: names[0]})
 	case "lock-found":
@@ -317,8 +330,13 @@ func (s *scene) run(d *datadriven.TestData) string {
 		most := 0
 		fmt.Sscan(option("most"), &most)
 		out = s.reserve(names[0], most)
-	case "no-place": // no-place train reason=full [refused] [wait=5m]
-		event := NoPlace{ID: gangNamed(names[0]), Epoch: s.epochs[names[0]], Reason: option("reason"), Refused: slices.Contains(names, "refused")}
+	case "no-place": // no-place train reason=full [refused|never] [wait=5m]
+		event := NoPlace{ID: gangNamed(names[0]), Epoch: s.epochs[names[0]], Reason: option("reason")}
+		if slices.Contains(names, "refused") {
+			event.Lack = LackWish
+		} else if slices.Contains(names, "never") {
+			event.Lack = LackEver
+		}
 		if text := option("wait"); text != "" {
 			event.TopologyWait = duration(text)
 		}

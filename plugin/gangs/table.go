@@ -75,6 +75,21 @@ func (t *Table) Begin(uid types.UID) Turn {
 	return turn
 }
 
+// peek is the turn that the lead of a gang would have that waits.
+func (t *Table) peek(id workload.GangID) (turn Turn, waits bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.machine.now = t.now()
+	g := t.machine.gangs[id]
+	if g == nil || g.stage != Waiting {
+		return Turn{}, false
+	}
+	if lead := t.machine.lead(g); lead != nil {
+		turn, _ = t.machine.turn(lead.pod.UID)
+	}
+	return turn, turn.Task == Lead
+}
+
 // Reserved enters a plan that the engine has booked, made around members that are bound. ok is false when a member is gone by
 // now: the booking is given back, and the lead tries again.
 func (t *Table) Reserved(id workload.GangID, key shim.Key, places []Place, around ...types.UID) (number uint64, ok bool) {

@@ -99,6 +99,7 @@ func (h *hands) Activate(pods []*v1.Pod) {
 	h.activated++
 }
 
+func (h *hands) Ask(Turn) bool     { return true }
 func (h *hands) Allow([]types.UID) {}
 
 func (h *hands) Reject(_ []types.UID, message string) {
@@ -436,7 +437,7 @@ func TestLateAndUnknown(t *testing.T) {
 	}
 	for _, event := range []Event{PodGone{UID: "nobody"}, WishChanged{UID: "nobody"}, LockFound{UID: "nobody"}, ReasonTold{UID: "nobody"}, AttemptBegun{UID: "nobody"},
 		NoPlace{}, MemberArrived{UID: "nobody"}, MemberReady{UID: "nobody"}, MemberBound{UID: "nobody"}, MemberFailed{UID: "nobody"}, MemberRefused{UID: "nobody"},
-		LocksLost{UID: "nobody"}, PlacesReleased{Plan: 99}, HalfSeen{}, HalfAbandoned{}, SpecGone{}} {
+		LocksLost{UID: "nobody"}, PlacesReleased{Plan: 99}, HalfSeen{}, HalfAbandoned{}, SpecGone{}, RoomAnswered{}} {
 		if effects := b.machine.Step(b.clock, event); len(effects) != 0 {
 			t.Errorf("%T: %v", event, effects)
 		}

@@ -146,7 +146,7 @@ func (w *walk) step(event Event) {
 	for _, effect := range w.machine.Step(w.clock, event) {
 		w.witness.heard(effect, w.machine.lastPlan)
 		switch e := effect.(type) {
-		case Release, Lock:
+		case Release, Lock, Ask:
 			w.held = append(w.held, e)
 		case Activate:
 			w.activated(e)
@@ -232,6 +232,9 @@ func (w *walk) answer(locks bool) {
 	at := rapid.IntRange(0, len(w.held)-1).Draw(w.T, "held")
 	effect := w.held[at]
 	switch e := effect.(type) {
+	case Ask:
+		w.held = append(w.held[:at:at], w.held[at+1:]...)
+		w.step(RoomAnswered{ID: e.ID, Fits: w.chance()})
 	case Release:
 		if !locks {
 			w.held = append(w.held[:at:at], w.held[at+1:]...)
@@ -270,7 +273,8 @@ func (w *walk) actions() map[string]func(*rapid.T) {
 		},
 		"spec gone": func(*rapid.T) { w.step(SpecGone{ID: gangNamed(w.gang())}) },
 		"wish":      func(*rapid.T) { w.step(WishChanged{UID: w.uid()}) },
-		"room":      func(*rapid.T) { w.step(RoomAppeared{}) },
+		"room":      func(*rapid.T) { w.step(RoomAppeared{Nodes: w.chance()}) },
+		"answer":    func(*rapid.T) { w.step(RoomAnswered{ID: gangNamed(w.gang()), Fits: w.chance()}) },
 		"node":      func(*rapid.T) { w.step(NodeChanged{Node: w.node()}) },
 		"lock":      func(*rapid.T) { w.step(LockFound{UID: w.uid()}) },
 		"lead":      func(*rapid.T) { w.lead() },
@@ -307,7 +311,7 @@ func (w *walk) lead() {
 		return
 	}
 	if w.chance() && w.chance() {
-		w.step(NoPlace{ID: turn.ID, Epoch: turn.Epoch, Reason: "full", TopologyWait: time.Duration(rapid.IntRange(0, 20).Draw(w.T, "wait")) * time.Second})
+		w.step(NoPlace{ID: turn.ID, Epoch: turn.Epoch, Reason: "full", Lack: Lack(rapid.IntRange(0, 2).Draw(w.T, "lack")), TopologyWait: time.Duration(rapid.IntRange(0, 20).Draw(w.T, "wait")) * time.Second})
 		return
 	}
 	if w.chance() && w.chance() { // something happens while the lead plans
@@ -342,6 +346,8 @@ func (w *walk) finish() {
 			effect := w.held[0]
 			w.held = w.held[1:]
 			switch e := effect.(type) {
+			case Ask:
+				w.step(RoomAnswered{ID: e.ID, Fits: true})
 			case Release:
 				w.step(PlacesReleased{Plan: e.Plan})
 			case Lock:
