@@ -109,6 +109,7 @@ func sameForUpstream(a, b *v1.Node) bool {
 
 func (w *watcher) nodeDeleted(object any) {
 	if node, ok := last[*v1.Node](object); ok {
+		w.observer.NodeChanged(node.Name) // plans that count on it end before the engine forgets what was booked there
 		w.mirror.DropNode(node.Name)
 	}
 }

@@ -34,6 +34,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
@@ -228,12 +229,22 @@ var groupGang = workload.GangID{Kind: workload.KindPodGroup, Namespace: "ml", Na
 // gang enters pods of a PodGroup into the table.
 func (b *bench) gang(minMember int, pods ...*v1.Pod) {
 	b.t.Helper()
-	b.plugin.table.SetSpec(groupGang, workload.Spec{MinMember: minMember})
+	b.plugin.table.Step(gangs.SpecSet{ID: groupGang, Spec: workload.Spec{MinMember: minMember}})
 	for _, pod := range pods {
 		pod.Labels[workload.PodGroupLabel] = group
-		b.plugin.table.SetPod(pod, b.plugin.reader.Classify(pod))
+		b.plugin.table.Step(gangs.PodSet{Pod: pod, Class: b.plugin.reader.Classify(pod)})
 	}
 	time.Sleep(250 * time.Millisecond) // PodGroups gather for a moment
+}
+
+// givenBack waits until the executor has had the engine give everything back.
+func (b *bench) givenBack(why string) {
+	b.t.Helper()
+	for end := time.Now().Add(5 * time.Second); b.reserved() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("%s: %d GPUs are still reserved", why, b.reserved())
+		}
+	}
 }
 
 // preFilter runs the pod's PreFilter as upstream does, all plugins together.

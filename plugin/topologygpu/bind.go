@@ -50,7 +50,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	annotations, err := p.annotations(pod, node)
 	if err != nil {
 		if c.member && shim.IsCode(err, shim.CodeUnknown) {
-			p.reject(p.table.Forsake(pod.UID), reasonDropped)
+			p.table.Step(gangs.MemberRefused{UID: pod.UID})
 			p.unlock([]types.UID{pod.UID}, node)
 		}
 		return fwk.AsStatus(fmt.Errorf("no GPUs are reserved for pod %s/%s: %w", pod.Namespace, pod.Name, err))
@@ -86,7 +86,7 @@ func (p *Plugin) bound(pod *v1.Pod, node string) {
 	if err := p.engine.Confirm(podKey(pod)); err != nil && !shim.IsCode(err, shim.CodeUnknown) { // unknown: deleted meanwhile
 		klog.Background().Error(err, "The engine did not take a binding", "pod", klog.KObj(pod), "node", node)
 	}
-	p.table.Bound(pod.UID, node)
+	p.table.Step(gangs.MemberBound{UID: pod.UID, Node: node})
 }
 
 // A Binding that failed may have been carried out all the same: the API server itself is asked, for as long as it takes it to

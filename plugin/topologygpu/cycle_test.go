@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
 )
@@ -341,8 +343,23 @@ func TestAGangFromLeadToPermit(t *testing.T) {
 			t.Errorf("%s: %v %v", member.Name, status, wait)
 		}
 	}
+	b.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+	binding := make(chan *fwk.Status, 2)
+	for _, member := range pods[:2] {
+		go func() { binding <- b.plugin.Bind(ctx, states[member.Name], member, places[member.Name]) }()
+	}
+	select {
+	case status := <-binding:
+		t.Errorf("a member is bound before the driver has come through its PreBind: %v", status)
+	case <-time.After(50 * time.Millisecond):
+	}
 	if status := b.plugin.Bind(ctx, states["driver"], lead, "node-4"); !status.IsSkip() {
 		t.Errorf("DefaultBinder binds members without GPUs: %v", status)
+	}
+	for range 2 {
+		if status := <-binding; !status.IsSuccess() {
+			t.Error(status)
+		}
 	}
 	b.check()
 }
@@ -367,13 +384,14 @@ func TestNobodyIsBoundWithoutAMemberThatWasDeleted(t *testing.T) {
 		}
 		b.plugin.Permit(ctx, state, member, place)
 	}
-	b.plugin.table.DropPod(pods[0].UID) // all have been let through by now
-	if status := b.plugin.Bind(ctx, state, pods[1], place); status.IsSuccess() || !strings.Contains(status.Message(), errLeft.Error()) {
+	bound := make(chan *fwk.Status)
+	go func() { bound <- b.plugin.Bind(ctx, state, pods[1], place) }() // waits for the other one's PreBind
+	time.Sleep(20 * time.Millisecond)
+	b.plugin.table.Step(gangs.PodGone{UID: pods[0].UID})
+	if status := <-bound; status.IsSuccess() || !strings.Contains(status.Message(), string(gangs.CauseLeft)) {
 		t.Errorf("got %v", status)
 	}
-	if b.reserved() != 0 {
-		t.Errorf("%d GPUs are still reserved", b.reserved())
-	}
+	b.givenBack("a member was deleted")
 	b.check()
 }
 
@@ -389,9 +407,7 @@ func TestAMemberThatFailsTakesTheGangWithIt(t *testing.T) {
 	if status := b.plugin.Reserve(ctx, state, pods[0], "node-4"); node != "node-4" && status.IsSuccess() {
 		t.Error("another node than the planned one")
 	}
-	if b.reserved() != 0 {
-		t.Errorf("%d GPUs are still reserved", b.reserved())
-	}
+	b.givenBack("a member failed")
 	b.plugin.Unreserve(ctx, state, pods[0], node) // idempotent
 	if len(b.queue.nominated) != 0 {
 		t.Errorf("still nominated: %v", b.queue.nominated)
@@ -413,9 +429,7 @@ func TestPostFilterEndsTheChainForGangs(t *testing.T) {
 	if result != nil || status.Code() != fwk.UnschedulableAndUnresolvable || status.Plugin() != Name {
 		t.Errorf("got %v %v by %s", result, status, status.Plugin())
 	}
-	if b.reserved() != 0 {
-		t.Error("a member that failed on its node ends the plan")
-	}
+	b.givenBack("a member that failed on its node ends the plan")
 }
 
 func TestAGangWaitsWithAReason(t *testing.T) {

@@ -13,17 +13,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/frond-scheduler/frond/plugin/demand"
 	"github.com/frond-scheduler/frond/plugin/gangs"
@@ -189,7 +185,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	c.mirror = mirror.New(c.engine, c.reader)
 	c.mirror.SetUnavailableAfter(c.args.UnavailableAfter, c.now)
 	c.reader.FindGPUs(c.mirror.GPU)
-	c.table = gangs.New(c.engine, c.args.PermitWait, c.now)
+	c.table = gangs.New(c.args.PermitWait, c.now)
 	c.demand = demand.New()
 
 	core := handle.SharedInformerFactory().Core().V1()
@@ -221,7 +217,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	c.synced = func() bool { return synced() && reported() && locked() && settled() }
 	runReports(ctx)
 	go watches.run(ctx)
-	go c.table.Run(ctx, &waker{cluster: c, logger: logger})
+	go c.table.Run(ctx, &performer{cluster: c, logger: logger})
 	go c.mirror.Run(ctx, logger, synced, core.Nodes().Informer().GetStore(), observer)
 	go c.mirror.RunAge(ctx, observer)
 	go c.watchRoom(ctx)
@@ -298,49 +294,7 @@ func (c *cluster) watchRoom(ctx context.Context) {
 			}
 		case <-timer.C:
 			at = time.Time{}
-			c.table.Capacity()
+			c.table.Step(gangs.RoomAppeared{})
 		}
 	}
 }
-
-// reject ends the waiting of members whose plan came to nothing, and frees the nodes that were kept for them.
-func (c *cluster) reject(members []types.UID, message string) {
-	c.mirror.Unyield(members...)
-	c.unlock(members)
-	c.report.podsTouched(members)
-	for _, uid := range members {
-		c.first.DeleteNominatedPodIfExists(&v1.Pod{ObjectMeta: objectMeta(uid)})
-		if waiting := c.first.GetWaitingPod(uid); waiting != nil {
-			waiting.Reject(Name, message)
-		}
-	}
-}
-
-// waker moves pods in the scheduler on the gang table's behalf.
-type waker struct {
-	*cluster
-	logger klog.Logger
-}
-
-func (w *waker) Activate(pods []*v1.Pod) {
-	wanted := make(map[string]*v1.Pod, len(pods))
-	for _, pod := range pods {
-		wanted[pod.Namespace+"/"+pod.Name] = pod
-	}
-	w.first.Activate(w.logger, wanted)
-}
-
-// Denominate runs aside: the API may be slow, and nobody waits for it.
-func (w *waker) Denominate(pods []*v1.Pod) {
-	go func() {
-		for _, pod := range pods {
-			status := pod.Status.DeepCopy()
-			status.NominatedNodeName = ""
-			if err := util.PatchPodStatus(w.ctx, w.first.ClientSet(), pod.Name, pod.Namespace, &pod.Status, status); err != nil && !apierrors.IsNotFound(err) {
-				w.logger.Error(err, "A nomination was not taken back", "pod", klog.KObj(pod), "node", pod.Status.NominatedNodeName)
-			}
-		}
-	}()
-}
-
-func (w *waker) Reject(members []types.UID, message string) { w.reject(members, message) }

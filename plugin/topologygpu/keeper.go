@@ -32,10 +32,8 @@ const (
 	pageSize    = 500
 )
 
-const (
-	reasonReleased  = "GangReleased"
-	messageReleased = "the gang could not be completed, so its bound pods are deleted and it starts anew"
-)
+// reasonReleased is the event of a bound pod that is deleted with its half-bound gang.
+const reasonReleased = "GangReleased"
 
 type keeper struct {
 	*cluster
@@ -104,21 +102,19 @@ func (k *keeper) sweep(ctx context.Context) error {
 func (k *keeper) half(ctx context.Context, half gangs.Half, asleep bool) {
 	logger := klog.LoggerWithValues(k.logger, "gang", half.ID.String(), "bound", len(half.Bound), "minMember", half.MinMember)
 	live, err := k.live(ctx, half)
-	k.table.HalfSeen(half.ID, err == nil && !asleep)
+	k.table.Step(gangs.HalfSeen{ID: half.ID, Confirmed: err == nil && !asleep})
 	if err != nil || asleep || !half.Overdue {
 		return
 	}
-	rejected, ok := k.table.Abandon(half.ID)
-	if !ok {
+	if !k.table.Abandon(half.ID) {
 		return // it became whole a moment ago, or got on
 	}
-	k.reject(rejected, messageReleased)
 	logger.Info("Gang released: it was never whole and could not be completed")
 	workqueue.ParallelizeUntil(ctx, keeperWidth, len(live), func(i int) {
 		pod := live[i]
 		ctx, cancel := context.WithTimeout(ctx, keeperCall)
 		defer cancel()
-		k.recorder.Event(pod, v1.EventTypeWarning, reasonReleased, messageReleased)
+		k.recorder.Event(pod, v1.EventTypeWarning, reasonReleased, string(gangs.CauseReleased))
 		err := k.first.ClientSet().CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}})
 		if err != nil && !apierrors.IsNotFound(err) {

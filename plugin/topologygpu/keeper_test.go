@@ -34,7 +34,7 @@ func newKeeperBench(t *testing.T) *keeperBench {
 	t.Helper()
 	b := &keeperBench{bench: newBench(t), clock: time.Unix(1_000_000, 0)}
 	now := func() time.Time { return b.clock }
-	c := &cluster{ctx: ctx, first: b.framework, now: now, table: gangs.New(b.plugin.engine, time.Minute, now), reader: b.plugin.reader,
+	c := &cluster{ctx: ctx, first: b.framework, now: now, table: gangs.New(time.Minute, now), reader: b.plugin.reader,
 		recorder: record.NewFakeRecorder(10), mirror: b.plugin.mirror, report: b.plugin.report}
 	b.keeper = &keeper{cluster: c, logger: loggerFor(ctx)}
 	b.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -47,26 +47,31 @@ func newKeeperBench(t *testing.T) *keeperBench {
 		b.mu.Lock()
 		b.deleted = append(b.deleted, asked.Name)
 		b.mu.Unlock()
-		c.table.DropPod(want.UID) // as the watch would tell
+		c.table.Step(gangs.PodGone{UID: want.UID}) // as the watch would tell
 		return true, nil, nil
 	})
-	c.table.SetSpec(groupGang, workload.Spec{MinMember: 3})
+	c.table.Step(gangs.SpecSet{ID: groupGang, Spec: workload.Spec{MinMember: 3}})
 	var places []gangs.Place
 	for _, name := range []string{"w-0", "w-1", "w-2"} {
 		member := pod(name, 8, 1)
 		member.Labels[workload.PodGroupLabel], member.ResourceVersion = group, "7"
 		b.pods = append(b.pods, member)
-		c.table.SetPod(member, c.reader.Classify(member))
+		c.table.Step(gangs.PodSet{Pod: member, Class: c.reader.Classify(member)})
 		places = append(places, gangs.Place{UID: member.UID, Node: "node-1"})
 	}
 	b.clock = b.clock.Add(time.Second)
 	number, ok := c.table.Reserved(groupGang, workload.GangKey(groupGang), places)
-	if !ok || c.table.Go(b.pods[0].UID, number) == nil {
+	if !ok {
 		t.Fatal("there is no plan")
 	}
+	for _, member := range b.pods {
+		c.table.Arrive(member.UID, number)
+		c.table.Ready(member.UID, number)
+	}
+	c.table.Step(gangs.LocksTaken{Plan: number}) // as the executor would tell, of whom there is none here
 	b.number = number
 	for _, member := range b.pods[:2] {
-		c.table.Bound(member.UID, "node-1")
+		c.table.Step(gangs.MemberBound{UID: member.UID, Node: "node-1"})
 		live := member.DeepCopy()
 		live.Spec.NodeName = "node-1"
 		if err := b.client.Tracker().Add(live); err != nil {
@@ -117,7 +122,7 @@ func TestAHalfBoundGangIsReleasedInTime(t *testing.T) {
 func TestAGangThatBecomesWholeIsKept(t *testing.T) {
 	b := newKeeperBench(t)
 	b.seconds(9)
-	b.keeper.table.Bound(b.pods[2].UID, "node-1")
+	b.keeper.table.Step(gangs.MemberBound{UID: b.pods[2].UID, Node: "node-1"})
 	b.seconds(30)
 	b.expect("it is whole")
 }

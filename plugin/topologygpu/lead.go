@@ -133,7 +133,7 @@ func (p *Plugin) inPlace(room *survey, turn gangs.Turn) *survey {
 // waits remembers what the gang waits for, and tells it once: it may try many times.
 func (p *Plugin) waits(logger klog.Logger, pod *v1.Pod, turn gangs.Turn, result attempt) {
 	level, refused := 4, result.plan.Outcome == shim.Refused
-	if p.table.Wait(turn.ID, turn.Epoch, result.sentence, refused, topologyWait(result.plan)) {
+	if p.table.Wait(gangs.NoPlace{ID: turn.ID, Epoch: turn.Epoch, Reason: result.sentence, Refused: refused, TopologyWait: topologyWait(result.plan)}) {
 		level = 0
 	}
 	logger.V(level).Info("Gang waits", "reason", result.sentence)

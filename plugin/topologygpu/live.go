@@ -82,6 +82,6 @@ func (c *cluster) wakeSingle(logger klog.Logger) {
 		}
 	}
 	if len(waiting) > 0 {
-		(&waker{cluster: c, logger: logger}).Activate(waiting)
+		c.activate(logger, waiting...)
 	}
 }

@@ -23,16 +23,18 @@ import (
 	"github.com/frond-scheduler/frond/shim"
 )
 
-// lockWithin is how long all Leases of a gang may take; no Binding is sent before the last one is had. Of a gang that is half
-// bound it is less, because its bound members are deleted when it does not get on.
+// How long locks may take: those of one pod, and of a gang beside what each of its nodes adds (two cores write some 590 Leases
+// a second; a tenth of that is allowed for). Of a gang that is half bound it is less, because its bound members are deleted
+// when it does not get on.
 const (
 	lockWithin     = 10 * time.Second
 	lockHalfWithin = 6 * time.Second
+	lockPerNode    = 15 * time.Millisecond
 )
 
 var (
-	errDropped = errors.New(reasonDropped)
-	errLeft    = errors.New("a member was deleted, or its node, before any was bound; the gang is planned anew")
+	errDropped     = errors.New(reasonDropped)
+	errBookingGone = errors.New("a node of the plan was removed, and what was booked there with it")
 )
 
 // The Leases have a client of their own: locking a gang of 1,024 nodes must not wait behind events, nor hold them up.
@@ -82,7 +84,7 @@ func (c *cluster) lockChanged(node string) {
 		c.roomAppeared(true)
 	}
 	for _, uid := range owners {
-		c.table.Began(uid)
+		c.table.Step(gangs.LockFound{UID: uid})
 		if bound := c.mirror.BoundTo(uid); bound != "" && bound != node {
 			c.locks.Free(node, uid)
 		}
@@ -108,71 +110,61 @@ func gangLease(id workload.GangID) string {
 	return locks.GangLease(id.Kind, id.Namespace, id.Name, id.UID)
 }
 
-// lockGang returns once the pod's gang and every GPU of its plan are locked. The first member that comes does it for all of
-// them: one write, and one a node.
+// lockGang returns once every member of the pod's plan stands at Bind and every GPU of the plan is locked.
 func (p *Plugin) lockGang(ctx context.Context, pod *v1.Pod, number uint64) (*gangs.Gate, error) {
-	gate, first, places := p.table.Enter(pod.UID, number)
+	gate := p.table.Ready(pod.UID, number)
 	if gate == nil {
 		return nil, errDropped
 	}
-	if first {
-		err := p.lockPlaces(gate, places)
-		if err == nil && !p.table.Complete(pod.UID, number) {
-			err = errLeft
-			for _, place := range places { // of those that have left, too: theirs may have been taken after they were gone
-				p.unlock([]types.UID{place.Pod.UID}, place.Node)
-			}
-		}
-		gate.Open(err)
-	}
 	select {
 	case <-gate.Done():
+		return gate, gate.Err()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := gate.Err(); err != nil {
-		p.reject(p.table.Abort(pod.UID, number), err.Error())
-		return nil, err
-	}
-	return gate, nil
 }
 
-func (p *Plugin) lockPlaces(gate *gangs.Gate, places []gangs.Placed) error {
-	if p.locks == nil {
-		return nil
-	}
+// lockPlan takes what a plan needs, for all of its members. Not with one pod's context: the others wait for it, too.
+func (c *cluster) lockPlan(ctx context.Context, lock gangs.Lock, gate *gangs.Gate) error {
 	wants := map[string][]locks.Claimant{}
-	for _, place := range places {
+	for _, place := range lock.Places {
 		if place.Node == "" {
 			continue
 		}
-		annotations, err := p.annotations(place.Pod, place.Node)
+		annotations, err := c.annotations(place.Pod, place.Node)
 		if shim.IsCode(err, shim.CodeUnknown) {
-			continue // its node was removed, and its booking with it: it fails by itself
+			return errBookingGone
 		} else if err != nil {
 			return err
 		}
 		wants[place.Node] = append(wants[place.Node], claimant(place.Pod, annotations))
 	}
-	// Not with one pod's context: the others of its gang wait for it, too.
-	within := lockWithin
-	if len(gate.Around) > 0 {
-		within = lockHalfWithin
+	if c.locks == nil {
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, lockTime(len(wants), len(lock.Around) > 0))
 	defer cancel()
 	// The gang first: what other leaders may do with it is known before anything of a node's is taken.
-	bound := make(map[types.UID]bool, len(gate.Around))
-	for _, uid := range gate.Around {
+	bound := make(map[types.UID]bool, len(lock.Around))
+	for _, uid := range lock.Around {
 		bound[uid] = true
 	}
-	versions, err := p.locks.TakeGang(ctx, locks.Gang{Lease: gangLease(gate.Gang), Namespace: gate.Gang.Namespace, Name: gate.Gang.Name, Bound: bound})
+	versions, err := c.locks.TakeGang(ctx, locks.Gang{Lease: gangLease(lock.ID), Namespace: lock.ID.Namespace, Name: lock.ID.Name, Bound: bound})
 	if err != nil {
 		return err
 	}
 	gate.Renew(versions)
 	_ = failpoint.Hit("gang-locked")
-	return p.locks.TakeAll(ctx, wants)
+	return c.locks.TakeAll(ctx, wants)
+}
+
+// lockTime is how long all Leases of a plan may take; no Binding is sent before the last one is had. It grows with the plan.
+func lockTime(nodes int, half bool) time.Duration {
+	within := lockWithin
+	if half {
+		within = lockHalfWithin
+	}
+	return within + time.Duration(nodes)*lockPerNode
 }
 
 // checkGang: a Binding was refused because its pod has changed. If that was another scheduler that took the gang over, nothing
@@ -185,7 +177,7 @@ func (p *Plugin) checkGang(ctx context.Context, pod *v1.Pod, gate *gangs.Gate, n
 	defer cancel()
 	err := p.locks.CheckGang(ctx, gangLease(gate.Gang))
 	if held := (*locks.GangHeldError)(nil); errors.As(err, &held) {
-		p.reject(p.table.Abort(pod.UID, number), err.Error())
+		p.table.Step(gangs.LocksLost{UID: pod.UID, Plan: number})
 	}
 	return err
 }

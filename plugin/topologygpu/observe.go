@@ -11,12 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/mirror"
 	"github.com/frond-scheduler/frond/plugin/workload"
 )
-
-// reasonLeft is what members are told whose plan counted on a pod that went away.
-const reasonLeft = "a pod of the gang went away before all were bound"
 
 // sources are the objects that pods refer to. Reading a pod and entering it into the table is one step, and so is changing
 // an object and reading its pods anew: otherwise a pod could be entered as it was before its owner came, and stay so.
@@ -42,17 +40,15 @@ func (o *observer) PodSeen(pod *v1.Pod) {
 	o.unlockElsewhere(pod)
 	o.demand.Set(pod, o.reader.GPUs(pod))
 	o.sources.mu.Lock()
-	var rejected []types.UID
+	defer o.sources.mu.Unlock()
 	if link := workload.LinkOwner(pod); link != nil {
-		rejected = o.ownerSet(link)
+		o.ownerSet(link)
 	}
 	if _, ours := o.profiles.Load(pod.Spec.SchedulerName); ours {
 		passed := o.sources.claims.Use(pod)
-		rejected = append(rejected, o.read(pod)...)
-		rejected = append(rejected, o.readAnew(claimSources(passed))...)
+		o.read(pod)
+		o.readAnew(claimSources(passed))
 	}
-	o.sources.mu.Unlock()
-	o.reject(rejected, reasonLeft)
 }
 
 // PodGone: a pod was deleted or has ended.
@@ -65,18 +61,17 @@ func (o *observer) PodGone(pod *v1.Pod) {
 		o.unlock([]types.UID{pod.UID})
 	}
 	o.sources.mu.Lock()
-	rejected := o.table.DropPod(pod.UID)
-	rejected = append(rejected, o.readAnew(claimSources(o.sources.claims.Leave(pod.UID)))...)
+	o.table.Step(gangs.PodGone{UID: pod.UID})
+	o.readAnew(claimSources(o.sources.claims.Leave(pod.UID)))
 	if workload.LinkOwner(pod) != nil {
-		rejected = append(rejected, o.ownerGone(pod.UID)...)
+		o.ownerGone(pod.UID)
 	}
 	o.sources.mu.Unlock()
 	o.report.podGone(pod.UID)
-	o.reject(rejected, reasonLeft)
 }
 
-// NodeChanged: plans that count on the node are made anew.
-func (o *observer) NodeChanged(name string) { o.reject(o.table.Disturb(name), reasonMoved) }
+// NodeChanged: plans that count on the node, and of which nobody is being bound, are made anew.
+func (o *observer) NodeChanged(name string) { o.table.Step(gangs.NodeChanged{Node: name}) }
 
 // Freed: there may be room that was not there before.
 func (o *observer) Freed(gpus bool) { o.roomAppeared(gpus) }
@@ -101,72 +96,66 @@ func (o *observer) Problem(object runtime.Object, reason, sentence string) {
 // objectSet: an object that pods may refer to was created or has changed.
 func (o *observer) objectSet(object any) {
 	o.sources.mu.Lock()
-	var rejected []types.UID
+	defer o.sources.mu.Unlock()
 	switch now := object.(type) {
 	case *workload.Owner:
-		rejected = o.ownerSet(now)
+		o.ownerSet(now)
 	case *workload.Group:
-		o.table.SetSpec(now.ID, now.Spec)
+		o.table.Step(gangs.SpecSet{ID: now.ID, Spec: now.Spec})
 		o.report.groupSet(now)
 	case *workload.Claim:
 		name := types.NamespacedName{Namespace: now.Namespace, Name: now.Name}
 		if o.sources.claims.Set(now) { // our own status is no news to its pods
-			rejected = o.readAnew(claimSources([]types.NamespacedName{name}))
+			o.readAnew(claimSources([]types.NamespacedName{name}))
 			o.report.claimTouched(name)
 			if o.ended != nil && now.GangRef != "" {
 				o.ended.claimSet(name)
 			}
 		}
 	}
-	o.sources.mu.Unlock()
-	o.reject(rejected, reasonLeft)
 }
 
 // objectGone: it was deleted, or can no longer be read.
 func (o *observer) objectGone(object any) {
 	o.sources.mu.Lock()
-	var rejected []types.UID
+	defer o.sources.mu.Unlock()
 	switch last := object.(type) {
 	case *workload.Owner:
-		rejected = o.ownerGone(last.UID)
+		o.ownerGone(last.UID)
 	case *workload.Group:
-		rejected = o.table.DropSpec(last.ID)
+		o.table.Step(gangs.SpecGone{ID: last.ID})
 		o.report.groupGone(last)
 	case *workload.Claim:
 		name := types.NamespacedName{Namespace: last.Namespace, Name: last.Name}
 		o.sources.claims.Drop(last)
-		rejected = o.readAnew(claimSources([]types.NamespacedName{name}))
+		o.readAnew(claimSources([]types.NamespacedName{name}))
 		o.report.claimTouched(name)
 	}
-	o.sources.mu.Unlock()
-	o.reject(rejected, reasonLeft)
 }
 
 // ---- under the lock of the sources ---------------------------------------------------------------------------------
 
 // read enters a pod as it is read now.
-func (o *observer) read(pod *v1.Pod) (rejected []types.UID) {
+func (o *observer) read(pod *v1.Pod) {
 	class := o.reader.Classify(pod)
 	if class.Needs != nil && o.sources.watches != nil {
 		o.sources.watches.need(class.Needs)
 	}
-	rejected = o.table.SetPod(pod, class)
+	o.table.Step(gangs.PodSet{Pod: pod, Class: class})
 	o.report.podSeen(pod, class)
-	return rejected
 }
 
 // readAnew reads the pods of these sources, because what they are, or what they ask for, may have changed.
-func (o *observer) readAnew(changed []workload.Source) (rejected []types.UID) {
-	if len(changed) == 0 {
-		return nil
+func (o *observer) readAnew(changed []workload.Source) {
+	if len(changed) > 0 {
+		o.readPods(o.table.PodsFrom(changed...))
 	}
-	return o.readPods(o.table.PodsFrom(changed...))
 }
 
-func (o *observer) readPods(pods []*v1.Pod) (rejected []types.UID) {
+func (o *observer) readPods(pods []*v1.Pod) {
 	for _, pod := range pods {
-		rejected = append(rejected, o.read(pod)...)
-		o.table.Reconsider(pod.UID)
+		o.read(pod)
+		o.table.Step(gangs.WishChanged{UID: pod.UID})
 		if pod.Spec.NodeName == "" {
 			continue
 		}
@@ -175,45 +164,40 @@ func (o *observer) readPods(pods []*v1.Pod) (rejected []types.UID) {
 			o.logger.Error(err, "Pod not mirrored", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 		}
 	}
-	return rejected
 }
 
-func (o *observer) ownerSet(owner *workload.Owner) []types.UID {
+func (o *observer) ownerSet(owner *workload.Owner) {
 	before := o.sources.owners.Set(owner)
 	for _, gang := range owner.Gangs {
-		o.table.SetSpec(gang.ID, gang.Spec)
+		o.table.Step(gangs.SpecSet{ID: gang.ID, Spec: gang.Spec})
 	}
 	if before != nil && before.Same(owner) {
-		return nil
+		return
 	}
-	rejected := o.readAnew(o.below(owner.UID))
+	o.readAnew(o.below(owner.UID))
 	if before != nil {
-		rejected = append(rejected, o.dropGangs(before.Gangs, owner.Gangs)...)
+		o.dropGangs(before.Gangs, owner.Gangs)
 	}
-	return rejected
 }
 
-func (o *observer) ownerGone(uid types.UID) []types.UID {
-	owner := o.sources.owners.Drop(uid)
-	if owner == nil {
-		return nil
+func (o *observer) ownerGone(uid types.UID) {
+	if owner := o.sources.owners.Drop(uid); owner != nil {
+		o.dropGangs(owner.Gangs, nil)
+		o.readAnew(o.below(uid))
 	}
-	rejected := o.dropGangs(owner.Gangs, nil)
-	return append(rejected, o.readAnew(o.below(uid))...)
 }
 
 // dropGangs forgets what an owner said of gangs that it makes no more.
-func (o *observer) dropGangs(before, now []workload.Gang) (rejected []types.UID) {
+func (o *observer) dropGangs(before, now []workload.Gang) {
 	kept := make(map[workload.GangID]bool, len(now))
 	for _, gang := range now {
 		kept[gang.ID] = true
 	}
 	for _, gang := range before {
 		if !kept[gang.ID] {
-			rejected = append(rejected, o.table.DropSpec(gang.ID)...)
+			o.table.Step(gangs.SpecGone{ID: gang.ID})
 		}
 	}
-	return rejected
 }
 
 // below are the sources of all pods under an owner, whoever controls them directly.

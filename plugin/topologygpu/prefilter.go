@@ -39,7 +39,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if class.Kind == workload.Single {
 		return p.preFilterSingle(ctx, state, pod)
 	}
-	switch turn := p.table.Begin(pod.UID); turn.Step {
+	switch turn := p.table.Begin(pod.UID); turn.Task {
 	case gangs.Lead:
 		return p.lead(ctx, state, pod, nodes, turn)
 	case gangs.Follow:
@@ -145,10 +145,9 @@ func (p *Plugin) wakeLater(ctx context.Context, pod *v1.Pod, wait time.Duration)
 	if _, set := p.alarms.LoadOrStore(pod.UID, true); set {
 		return // an earlier attempt has set it, for the same moment
 	}
-	wake := &waker{cluster: p.cluster, logger: loggerFor(ctx)}
 	time.AfterFunc(wait, func() {
 		p.alarms.Delete(pod.UID)
-		wake.Activate([]*v1.Pod{pod})
+		p.activate(loggerFor(ctx), pod)
 	})
 }
 

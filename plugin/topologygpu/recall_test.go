@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
@@ -28,7 +29,7 @@ func TestWhatRunsIsKnownAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.plugin.table.SetSpec(groupGang, workload.Spec{MinMember: 2})
+	b.plugin.table.Step(gangs.SpecSet{ID: groupGang, Spec: workload.Spec{MinMember: 2}})
 	for i, name := range []string{"w-0", "w-1", "w-2"} {
 		member := ask(pod(name, 8, 1))
 		member.Labels[workload.PodGroupLabel] = group
@@ -49,7 +50,7 @@ func TestWhatRunsIsKnownAfterARestart(t *testing.T) {
 	if held := b.plugin.table.Held(); len(held) != 0 {
 		t.Errorf("%v is told again although nothing has changed", held)
 	}
-	b.plugin.table.SetSpec(groupGang, workload.Spec{MinMember: 3})
+	b.plugin.table.Step(gangs.SpecSet{ID: groupGang, Spec: workload.Spec{MinMember: 3}})
 	b.plugin.recall(loggerFor(ctx))
 	if gang, err := b.plugin.engine.Gang(key); err != nil || gang.MinMember != 3 {
 		t.Errorf("the group has changed, and the engine says %+v %v", gang, err)

@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/frond-scheduler/frond/plugin/failpoint"
+	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -29,7 +30,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	}
 	if c.member {
 		if !p.table.Holds(pod.UID, c.plan, node) {
-			p.reject(p.table.Fail(pod.UID, c.plan), reasonDropped)
+			p.table.Step(gangs.MemberFailed{UID: pod.UID, Plan: c.plan})
 			return unschedulable(reasonDropped)
 		}
 		return nil
@@ -73,12 +74,12 @@ func (p *Plugin) remember(ctx context.Context, request shim.Request, annotations
 
 // again fails a single pod for a reason that has passed by the time it is told: it is woken at once.
 func (p *Plugin) again(ctx context.Context, pod *v1.Pod, reason string) *fwk.Status {
-	(&waker{cluster: p.cluster, logger: loggerFor(ctx)}).Activate([]*v1.Pod{pod})
+	p.activate(loggerFor(ctx), pod)
 	return unschedulable(reason)
 }
 
-// Unreserve gives a single pod's GPUs back. A member that fails before its gang was let through takes the whole plan with
-// it; afterwards others may be bound, so it keeps its place and retries there.
+// Unreserve gives a single pod's GPUs back. A member that fails before the first Binding takes the whole plan with it;
+// afterwards others may be bound, so it keeps its place and retries there.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, node string) {
 	c := read(state)
 	if c == nil {
@@ -86,7 +87,7 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod,
 	}
 	_ = failpoint.Hit("unreserve")
 	if c.member {
-		p.reject(p.table.Fail(pod.UID, c.plan), reasonDropped)
+		p.table.Step(gangs.MemberFailed{UID: pod.UID, Plan: c.plan})
 	} else {
 		p.mirror.Unreserve(pod.UID)
 		p.report.podReserved(pod.UID, "")

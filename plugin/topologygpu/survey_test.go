@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
@@ -115,7 +116,7 @@ func TestMinResourcesMustBeFree(t *testing.T) {
 
 // spec changes what the group asks for.
 func (b *bench) spec(spec workload.Spec) {
-	b.plugin.table.SetSpec(groupGang, spec)
+	b.plugin.table.Step(gangs.SpecSet{ID: groupGang, Spec: spec})
 	time.Sleep(250 * time.Millisecond) // PodGroups gather for a moment
 }
 
@@ -169,7 +170,6 @@ func TestAGroupsOwnTimeoutHoldsInPermit(t *testing.T) {
 	if status, wait := b.plugin.Permit(ctx, state, one, node); status.Code() != fwk.Wait || wait != 7*time.Second {
 		t.Errorf("got %v for %v, want Wait for 7 s", status, wait)
 	}
-	if rejected := b.plugin.table.DropSpec(groupGang); len(rejected) != 2 || b.reserved() != 0 {
-		t.Errorf("the group was deleted while its plan waited: rejected %v, %d GPUs still reserved", rejected, b.reserved())
-	}
+	b.plugin.table.Step(gangs.SpecGone{ID: groupGang})
+	b.givenBack("the group was deleted while its plan waited")
 }

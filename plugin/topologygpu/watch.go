@@ -329,9 +329,8 @@ func (o *observer) silence(resource *workload.Resource, silent bool, problem str
 		return pod.Spec.NodeName != "" || class.Kind != workload.Unknown || class.Needs != resource
 	})
 	o.sources.owners.SetSilent(resource, silent)
-	rejected := o.readPods(all)
+	o.readPods(all)
 	o.sources.mu.Unlock()
-	o.reject(rejected, reasonLeft)
 	o.logger.Info("Owners", "resource", resource.String(), "ignored", silent, "problem", problem)
 	if silent && len(waiting) > 0 {
 		pod := slices.MinFunc(waiting, func(a, b *v1.Pod) int { return workload.NaturalCompare(a.Name, b.Name) })

@@ -104,7 +104,7 @@ func newWatchBench(t *testing.T) *watchBench {
 	c.profiles.Store("gpu", true)
 	c.reader = workload.NewReader([]string{"nvidia.com/gpu"}, c.sources.owners, c.sources.claims)
 	c.mirror = mirror.New(nothing{}, c.reader)
-	c.table = gangs.New(nothing{}, time.Minute, c.now)
+	c.table = gangs.New(time.Minute, c.now)
 	c.report = newReporter(c, nil, nil)
 	b.observer = &observer{cluster: c, logger: loggerFor(ctx)}
 	typed := informers.NewSharedInformerFactoryWithOptions(b.client, 0, informers.WithTransform(c.reader.Compact))
