@@ -9,6 +9,7 @@ import "embed"
 const (
 	Namespace        = "frond-system"
 	SchedulerAccount = "frond-scheduler"
+	SchedulerLease   = "frond-scheduler" // of leader election, in Namespace
 	AgentAccount     = "frond-agent"
 )
 
