@@ -15,9 +15,8 @@
 #define HEARTBEAT_MAX_MS 80000 /* the scheduler calls an agent silent after 90 s */
 
 const char agent_help[] =
-	"frond-agent - reports the GPUs of this node as the GpuNodeStatus object that has the node's name, and that it "
-	"lives by\n"
-	"the Lease gns-NODE in frond-system\n"
+	"frond-agent - reports the GPUs of this node as the GpuNodeStatus object that has the node's name, and renews\n"
+	"the Lease gns-NODE in frond-system as long as it lives\n"
 	"\n"
 	"usage: frond-agent [--node NAME] [--api URL] [--listen ADDRESS:PORT]\n"
 	"       frond-agent --once\n"
@@ -30,9 +29,9 @@ const char agent_help[] =
 	"  --hwloc-xml FILE       a machine described by hwloc instead of this one\n"
 	"  --listen ADDRESS:PORT  /healthz and /metrics; default 127.0.0.1:9417, none: not served\n"
 	"  --interval TIME        between two looks at the GPUs, 1ms to 60s; default 500ms\n"
-	"  --heartbeat TIME       the Lease gns-NODE is renewed at least this often, 1s to 80s; default 30s. A report "
-	"without\n"
-	"                         news is written once in ten of these, at most every 5 min\n"
+	"  --heartbeat TIME       the Lease is renewed at least this often, 1s to 80s; default 30s. A report without "
+	"news\n"
+	"                         is written once in ten of these, or every 5 min if that is sooner\n"
 	"  --once                 prints the status as JSON and ends; needs no API server\n"
 	"  --help                 this text\n"
 	"\n"
