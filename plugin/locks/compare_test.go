@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/frond-scheduler/frond/plugin/apis"
 )
 
 // run starts l and waits until it has seen all Leases; its own comparisons are off unless the test asks for them.
@@ -188,6 +190,50 @@ func TestALeaseOfLeaderElectionIsLeftAlone(t *testing.T) {
 	l.Compare(t.Context())
 	if len(a.leases["frond-scheduler"].Annotations) != 0 {
 		t.Error("it was written")
+	}
+}
+
+// Agents renew Leases in the same namespace. No lock is made of them, nobody hears of them, and none is deleted, though there
+// are no nodes of their names and nobody owns anything in them.
+func TestHeartbeatsOfAgentsAreLeftAlone(t *testing.T) {
+	a := newAPI(t)
+	seconds, holder := int32(90), "n1"
+	beat := func(name string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: name, ResourceVersion: a.next(), Labels: map[string]string{apis.HeartbeatLabel: "true"}},
+			Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds, HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+		}
+	}
+	a.mu.Lock()
+	a.store(watch.Added, beat("gns-n1"))
+	a.mu.Unlock()
+	changed := make(chan string, 64)
+	l := a.locks("a", func(o *Options) {
+		o.Changed = func(node string) { changed <- node }
+		o.HasNode = func(string) bool { return false }
+		o.Every = time.Hour
+	})
+	run(t, l)
+	a.mu.Lock()
+	a.store(watch.Modified, beat("gns-n1"))
+	a.store(watch.Added, beat("gns-n2"))
+	delete(a.leases, "gns-n2")
+	a.tell(watch.Event{Type: watch.Deleted, Object: beat("gns-n2")})
+	a.mu.Unlock()
+	p := a.addPod("p")
+	if err := l.Take(t.Context(), "n1", []Claimant{claim(p, "g0")}); err != nil {
+		t.Fatal(err)
+	}
+	if name := <-changed; name != "n1" {
+		t.Errorf("heard of %s", name)
+	}
+	if report := l.Compare(t.Context()); report.Deleted != 0 || len(report.Errors) != 0 {
+		t.Errorf("got %+v", report)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if lease := a.leases["gns-n1"]; lease == nil || len(lease.Annotations) != 0 || *lease.Spec.HolderIdentity != "n1" {
+		t.Errorf("got %+v", lease)
 	}
 }
 

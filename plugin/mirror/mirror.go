@@ -55,21 +55,22 @@ type Mirror struct {
 	// snapshot: the cluster is looked at once, so that nobody knows since when things are as they are
 	snapshot bool
 
-	mu      sync.RWMutex
-	nodes   map[string]*node
-	names   []string // by slot; "": free
-	free    []uint32 // given back, oldest first
-	used    uint32   // slots handed out so far
-	pods    map[types.UID]*pod
-	on      map[string]map[types.UID]*pod     // by node name, known or not
-	reports map[string]*reported              // by node name, known or not
-	ids     map[string]string                 // GPU id → the node that it was reported of last
-	owners  map[string]map[types.UID]*lock    // by node name, known or not: what its Lease says
-	locked  map[types.UID]map[string]struct{} // the nodes whose Leases name a pod
-	yielded map[types.UID]struct{}            // pods whose own locks are no obstacle
-	short   map[string]struct{}               // nodes with locks whose GPUs somebody else has reserved
-	aging   map[string]struct{}               // nodes of which something will have lasted too long
-	news    []news                            // to be told
+	mu       sync.RWMutex
+	nodes    map[string]*node
+	names    []string // by slot; "": free
+	free     []uint32 // given back, oldest first
+	used     uint32   // slots handed out so far
+	pods     map[types.UID]*pod
+	on       map[string]map[types.UID]*pod     // by node name, known or not
+	reports  map[string]*reported              // by node name, known or not
+	renewals map[string]*renewal               // by node name, known or not: of agents' Leases
+	ids      map[string]string                 // GPU id → the node that it was reported of last
+	owners   map[string]map[types.UID]*lock    // by node name, known or not: what its Lease says
+	locked   map[types.UID]map[string]struct{} // the nodes whose Leases name a pod
+	yielded  map[types.UID]struct{}            // pods whose own locks are no obstacle
+	short    map[string]struct{}               // nodes with locks whose GPUs somebody else has reserved
+	aging    map[string]struct{}               // nodes of which something will have lasted too long
+	news     []news                            // to be told
 }
 
 type node struct {
@@ -97,7 +98,7 @@ type pod struct {
 func New(engine Engine, reader *workload.Reader) *Mirror {
 	return &Mirror{
 		engine: engine, reader: reader, dirty: make(chan struct{}, 1), nodes: map[string]*node{},
-		pods: map[types.UID]*pod{}, on: map[string]map[types.UID]*pod{}, reports: map[string]*reported{},
+		pods: map[types.UID]*pod{}, on: map[string]map[types.UID]*pod{}, reports: map[string]*reported{}, renewals: map[string]*renewal{},
 		owners: map[string]map[types.UID]*lock{}, locked: map[types.UID]map[string]struct{}{},
 		yielded: map[types.UID]struct{}{}, short: map[string]struct{}{}, ids: map[string]string{},
 		now: time.Now, after: time.Minute, aging: map[string]struct{}{},

@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics
-	_ "k8s.io/component-base/metrics/prometheus/version"  // build information
+	_ "k8s.io/component-base/logs/json/register"               // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo/fifo" // client metrics, but for the election's, which WatchElection keeps
+	_ "k8s.io/component-base/metrics/prometheus/restclient"
+	_ "k8s.io/component-base/metrics/prometheus/version" // build information
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"github.com/frond-scheduler/frond/plugin/topologygpu"
@@ -22,7 +24,7 @@ import (
 const recordVariable = "FROND_RECORD"
 
 func main() {
-	host := &topologygpu.Host{Record: os.Getenv(recordVariable), Leading: (&topologygpu.Leader{}).Leading}
+	host := &topologygpu.Host{Record: os.Getenv(recordVariable), Leading: topologygpu.WatchElection().Leading}
 	emulation := &emulation{within: askWithin, every: askEvery}
 	command := app.NewSchedulerCommand(app.WithPlugin(topologygpu.Name, host.Factory), emulation.tell)
 	before(command, emulation.choose)
