@@ -116,6 +116,16 @@ type Peer struct {
 	Node string // bound there; "": pending
 }
 
+// Rank that a member of a plan had when the plan was made.
+func (t *Table) Rank(uid types.UID) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := t.pods[uid]; m != nil {
+		return m.rank
+	}
+	return 0
+}
+
 // Begin is called when a gang's pod is scheduled. It checks again what Admit checked: pods that come from backoff have
 // not passed it.
 func (t *Table) Begin(uid types.UID) Turn {
