@@ -15,5 +15,5 @@ const (
 
 // Files are the manifests by their path in this folder.
 //
-//go:embed namespace.yaml crds rbac agent scheduler lab kwok examples
+//go:embed namespace.yaml crds rbac policy agent scheduler lab kwok examples
 var Files embed.FS

@@ -89,8 +89,11 @@ type pod struct {
 	name      types.NamespacedName
 	node      string
 	created   time.Time
-	allocated string   // as written on it
+	carried   string   // the GPUs that were written on it when it was first seen here: with its Binding, if they are true
+	planned   bool     // they are those that this process had reserved for it
+	rewritten bool     // others are written on it by now
 	entry     shim.Pod // without node and GPUs, which depend on what is known of the node
+	ids       []string // its GPUs by name, as the engine was told; nil: by count, or as the report has it
 	told      string   // what was last said about it
 }
 
@@ -197,6 +200,7 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 	case workload.Unknown:
 		entry.Name = class.Gang.String()
 	}
+	carried := object.Annotations[workload.Allocated]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[object.UID]
@@ -205,19 +209,20 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 	}
 	if p == nil {
 		p = &pod{uid: object.UID, name: types.NamespacedName{Namespace: object.Namespace, Name: object.Name},
-			node: object.Spec.NodeName, created: object.CreationTimestamp.Time}
+			node: object.Spec.NodeName, created: object.CreationTimestamp.Time, carried: carried}
+		p.planned = m.planned(p, entry.Key)
 		m.pods[p.uid] = p
 		if m.on[p.node] == nil {
 			m.on[p.node] = map[types.UID]*pod{}
 		}
 		m.on[p.node][p.uid] = p
 		delete(m.yielded, p.uid)
-	} else if p.entry == entry && p.allocated == object.Annotations[workload.Allocated] {
+	} else if p.entry == entry && p.rewritten == (carried != p.carried) {
 		if n := m.nodes[p.node]; n == nil || n.has(entry.Key) {
 			return nil
 		}
 	}
-	p.entry, p.allocated = entry, object.Annotations[workload.Allocated]
+	p.entry, p.rewritten = entry, carried != p.carried
 	failed := m.settle(p.node).failed[entry.Key]
 	for name := range m.locked[p.uid] {
 		m.settle(name) // a Lease of another node that names it is wrong by now

@@ -68,7 +68,7 @@ func (w *beaten) wants(after time.Duration, words string) {
 }
 
 const (
-	byLease  = "Lease frond-system/gns-a: must be renewed within 1m30s, got "
+	leaseOld = "Lease frond-system/gns-a: must be renewed within 1m30s, got "
 	byReport = "status.heartbeat: must not be older than 1m30s, got "
 )
 
@@ -79,8 +79,8 @@ func TestAnAgentLivesByItsLease(t *testing.T) {
 		w.wants(after+29*second, "")
 	}
 	w.wants(time.Hour+90*second, "")
-	w.wants(time.Hour+91*second, byLease+"1970-01-01T01:16:40Z")
-	w.wantsTold("StaleReport a: " + byLease + "1970-01-01T01:16:40Z; what it said last stays")
+	w.wants(time.Hour+91*second, leaseOld+"1970-01-01T01:16:40Z")
+	w.wantsTold("StaleReport a: " + leaseOld + "1970-01-01T01:16:40Z; what it said last stays")
 	w.renewed(2*time.Hour, 2*time.Hour)
 	w.wants(2*time.Hour, "")
 	w.wantsTold()
@@ -93,10 +93,10 @@ func TestTheClockOfANodeDoesNotMatter(t *testing.T) {
 		w.renewed(off, 0)
 		w.renewed(30*second+off, 31*second)
 		w.wants(121*second, "")
-		w.wants(122*second, byLease)
+		w.wants(122*second, leaseOld)
 		w.renewed(60*second+off, 130*second)
 		w.wants(220*second, "")
-		w.wants(221*second, byLease)
+		w.wants(221*second, leaseOld)
 	}
 }
 
@@ -104,15 +104,15 @@ func TestTheClockOfANodeDoesNotMatter(t *testing.T) {
 func TestALeaseThatWasOldAtTheStart(t *testing.T) {
 	w := newBeaten(t)
 	w.renewed(10*second, 600*second)
-	w.wants(600*second, byLease)
+	w.wants(600*second, leaseOld)
 	w.renewed(40*second, 630*second) // it lives, with a wrong clock
 	w.wants(720*second, "")
-	w.wants(721*second, byLease)
+	w.wants(721*second, leaseOld)
 
 	w = newBeaten(t)
 	w.renewed(time.Hour, 600*second) // ahead, but seen only now
 	w.wants(690*second, "")
-	w.wants(691*second, byLease)
+	w.wants(691*second, leaseOld)
 }
 
 // Leases are shown again after a watch has ended; that is no sign of life.
@@ -123,11 +123,11 @@ func TestALeaseThatIsOnlyShownAgain(t *testing.T) {
 		w.renewed(10*second, after)
 	}
 	w.wants(100*second, "")
-	w.wants(101*second, byLease)
+	w.wants(101*second, leaseOld)
 	w.renewed(200*second, 200*second)
 	w.renewed(111*second, 200*second) // set back: it counts as what it says
 	w.wants(201*second, "")
-	w.wants(202*second, byLease)
+	w.wants(202*second, leaseOld)
 }
 
 // A Lease that is deleted by hand is made again within a heartbeat; until then its last renewal counts. After that the report
@@ -143,7 +143,7 @@ func TestALeaseThatIsDeleted(t *testing.T) {
 	w.DropRenewal("a")
 	w.renewed(480*second, 480*second)
 	w.wants(570*second, "")
-	w.wants(571*second, byLease)
+	w.wants(571*second, leaseOld)
 	w.DropRenewal("nobody")
 }
 
@@ -158,11 +158,11 @@ func TestReportsAreSignsOfLifeBesideALease(t *testing.T) {
 		w.wants(after, "")
 	}
 	w.wants(390*second, "")
-	w.wants(391*second, byLease)
+	w.wants(391*second, leaseOld)
 	again := w.report
 	again.Heartbeat = w.at(300*second - time.Hour)
 	w.world.report(&again) // shown again
-	w.wants(392*second, byLease)
+	w.wants(392*second, leaseOld)
 }
 
 func TestReportsWithoutALeaseAreAsOldAsTheySay(t *testing.T) {
