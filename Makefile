@@ -205,6 +205,9 @@ down: ## stops what demo started
 
 # ---- proof ----------------------------------------------------------------------------------------------------------
 
+check: deps ## seconds, for while you write: format, headers, C unit suites, vet; last line: N passed, N failed
+	@setpriv --pdeathsig TERM -- test/tools/test.sh --check
+
 test: deps ## everything that CI runs; last line: N passed, N failed
 	@setpriv --pdeathsig TERM -- test/tools/test.sh
 
@@ -234,6 +237,6 @@ clean: ## removes build/ and bin/ (a running lab is stopped first)
 	@if [ -x bin/lab ]; then bin/lab down || true; fi
 	@rm -rf build bin
 
-.PHONY: help deps engine agent build demo down test fakes units proof coverage mutants bench format clean
+.PHONY: help deps engine agent build demo down check test fakes units proof coverage mutants bench format clean
 
 -include $(shell find build -name '*.d' 2>/dev/null)

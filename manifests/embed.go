@@ -9,10 +9,11 @@ import "embed"
 const (
 	Namespace        = "frond-system"
 	SchedulerAccount = "frond-scheduler"
+	SchedulerLease   = "frond-scheduler" // of leader election, in Namespace
 	AgentAccount     = "frond-agent"
 )
 
 // Files are the manifests by their path in this folder.
 //
-//go:embed namespace.yaml crds rbac agent scheduler lab kwok examples
+//go:embed namespace.yaml crds rbac policy agent scheduler lab kwok examples
 var Files embed.FS

@@ -20,6 +20,9 @@ static void look(struct agent *agent, int64_t now_ms);
 static void taken(struct agent *agent, const struct probe_report *report, int64_t now_ms);
 static void request_step(struct agent *agent, int64_t now_ms);
 static void answered(struct agent *agent, const struct api_result *result, int64_t now_ms);
+static void report_answered(struct agent *agent, enum agent_request what, const struct api_result *result,
+			    int64_t now_ms);
+static void lease_answered(struct agent *agent, const struct api_result *result, int64_t now_ms);
 static int64_t wait_ms(struct agent *agent, int64_t now_ms);
 static bool wait_for_something(struct agent *agent, int64_t now_ms);
 static void stop(struct agent *agent);
@@ -29,6 +32,13 @@ static int64_t clock_ms(void)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t clock_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 bool agent_run(const struct agent_options *options, int signals)
@@ -59,6 +69,13 @@ out:
 	return good;
 }
 
+/* Between two reports that say nothing new. The pace takes up to a tenth off, and that is given here: not before its time. */
+static int64_t report_period_ms(int64_t heartbeat_ms)
+{
+	int64_t period = heartbeat_ms * AGENT_REPORT_BEATS;
+	return (period < AGENT_REPORT_MS ? period : AGENT_REPORT_MS) * 10 / 9;
+}
+
 static bool start(struct agent *agent)
 {
 	const struct agent_options *options = agent->options;
@@ -67,7 +84,10 @@ static bool start(struct agent *agent)
 	uint64_t seed = 0;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint64_t)now_ms ^ (uint64_t)getpid() << 32;
-	pace_start(&agent->pace, options->heartbeat_ms, seed, now_ms);
+	agent->report.name = "report";
+	agent->lease.name = "Lease";
+	pace_start(&agent->report.pace, report_period_ms(options->heartbeat_ms), seed, now_ms);
+	pace_start(&agent->lease.pace, options->heartbeat_ms, ~seed, now_ms);
 	agent->look_at_ms = now_ms;
 	agent->worker = worker_start(&probe);
 	agent->api = api_open(options->api, options->token_file, options->ca_file);
@@ -157,35 +177,55 @@ static void taken(struct agent *agent, const struct probe_report *report, int64_
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-static enum agent_request request_next(const struct agent *agent)
+static int64_t report_wait_ms(const struct agent *agent, int64_t now_ms)
 {
+	enum pace_news news = PACE_NO_NEWS;
+	if (!agent->recalled || agent->beat_by_report || picture_worse(&agent->picture))
+		news = PACE_BAD_NEWS;
+	else if (!agent->reported || picture_changed(&agent->picture))
+		news = PACE_NEWS;
+	return pace_wait_ms(&agent->report.pace, news, now_ms);
+}
+
+/* What is to be asked or said next, and in how long. Of two that are due the report goes first, and a Lease says that the
+ * report is what we see: it waits for one that was not accepted. */
+static enum agent_request request_next(const struct agent *agent, int64_t now_ms, int64_t *wait_ms)
+{
+	*wait_ms = report_wait_ms(agent, now_ms);
 	if (!agent->recalled)
 		return REQUEST_RECALL;
 	if (!agent->picture.good)
 		return REQUEST_NONE;
-	if (agent->object_there)
+	if (!agent->object_there)
+		return agent->owner_asked ? REQUEST_OBJECT : REQUEST_NODE;
+	int64_t lease_ms = pace_wait_ms(&agent->lease.pace, PACE_NO_NEWS, now_ms);
+	int64_t server_ms = pace_wait_ms(&agent->report.pace, PACE_BAD_NEWS, now_ms);
+	lease_ms = lease_ms < server_ms ? server_ms : lease_ms;
+	if (!agent->reported || agent->beat_by_report || lease_ms >= *wait_ms)
 		return REQUEST_STATUS;
-	return agent->owner_asked ? REQUEST_OBJECT : REQUEST_NODE;
+	*wait_ms = lease_ms;
+	return REQUEST_LEASE;
 }
 
-static int64_t request_wait_ms(const struct agent *agent, int64_t now_ms)
+static char *status_body(struct agent *agent)
 {
-	enum pace_news news = PACE_NO_NEWS;
-	if (!agent->recalled || picture_worse(&agent->picture))
-		news = PACE_BAD_NEWS;
-	else if (picture_changed(&agent->picture))
-		news = PACE_NEWS;
-	return pace_wait_ms(&agent->pace, news, now_ms);
+	struct picture *picture = &agent->picture;
+	picture_write(picture);
+	picture->written.heartbeat_s = (int64_t)time(NULL);
+	char *body = object_body(agent->options->node, "", &picture->written);
+	picture->written.heartbeat_s = PROBE_UNKNOWN;
+	return body;
 }
 
 static void request_begin(struct agent *agent, enum agent_request what, int64_t now_ms)
 {
 	char path[OBJECT_PATH_ROOM];
 	const char *node = agent->options->node;
-	struct picture *picture = &agent->picture;
 	char *body = NULL;
 	if (what == REQUEST_NODE)
 		object_node_path(node, path);
+	else if (what == REQUEST_LEASE)
+		lease_path(node, path);
 	else
 		object_path(node, what == REQUEST_STATUS, path);
 	if (what == REQUEST_RECALL || what == REQUEST_NODE) {
@@ -193,16 +233,14 @@ static void request_begin(struct agent *agent, enum agent_request what, int64_t 
 		api_get(agent->api, path, what == REQUEST_NODE);
 		return;
 	}
-	if (what == REQUEST_STATUS) {
-		picture_write(picture);
-		picture->written.heartbeat_s = (int64_t)time(NULL);
-		body = object_body(node, "", &picture->written);
-		picture->written.heartbeat_s = PROBE_UNKNOWN;
-	} else {
+	if (what == REQUEST_STATUS)
+		body = status_body(agent);
+	else if (what == REQUEST_LEASE)
+		body = lease_body(node, agent->owner, clock_us());
+	else
 		body = object_body(node, agent->owner, NULL);
-	}
 	if (body == NULL) { /* out of memory: perhaps not for ever */
-		pace_failed(&agent->pace, 0, now_ms);
+		pace_failed(what == REQUEST_LEASE ? &agent->lease.pace : &agent->report.pace, 0, now_ms);
 		return;
 	}
 	agent->request = what;
@@ -212,10 +250,13 @@ static void request_begin(struct agent *agent, enum agent_request what, int64_t 
 static void request_step(struct agent *agent, int64_t now_ms)
 {
 	struct api_result result;
+	int64_t wait;
 	if (agent->request != REQUEST_NONE && api_done(agent->api, &result))
 		answered(agent, &result, now_ms);
-	enum agent_request next = request_next(agent);
-	if (agent->request == REQUEST_NONE && next != REQUEST_NONE && request_wait_ms(agent, now_ms) == 0)
+	if (agent->request != REQUEST_NONE)
+		return;
+	enum agent_request next = request_next(agent, now_ms, &wait);
+	if (next != REQUEST_NONE && wait == 0)
 		request_begin(agent, next, now_ms);
 }
 
@@ -264,40 +305,94 @@ static bool read_answered(struct agent *agent, enum agent_request what, enum api
 	return true;
 }
 
-/* What is accepted is followed by the next at once: the pace has not moved. */
 static void answered(struct agent *agent, const struct api_result *result, int64_t now_ms)
 {
 	enum agent_request what = agent->request;
 	agent->request = REQUEST_NONE;
 	agent->counts.answers[result->answer]++;
-	bool refused_for_good = pace_refused(&agent->pace, result->answer == API_REFUSED, now_ms);
-	if (what == REQUEST_STATUS)
-		picture_wrote(&agent->picture, result->answer == API_OK);
+	if (what == REQUEST_LEASE)
+		lease_answered(agent, result, now_ms);
+	else
+		report_answered(agent, what, result, now_ms);
+}
+
+static void channel_failed(struct agent_channel *channel, const struct api_result *result)
+{
+	if (!channel->said_failure || channel->said != result->answer)
+		fprintf(stderr, "frond-agent: the %s was not accepted, will try again: %s\n", channel->name,
+			result->text);
+	channel->said_failure = true;
+	channel->said = result->answer;
+}
+
+static void channel_wrote(struct agent_channel *channel, int64_t now_ms)
+{
+	if (channel->said_failure)
+		fprintf(stderr, "frond-agent: the %s is accepted again\n", channel->name);
+	if (channel->said_failure || channel->accepted_s == 0)
+		pages_drop(); /* what it took to connect */
+	channel->said_failure = false;
+	channel->accepted_s = (int64_t)time(NULL);
+	pace_wrote(&channel->pace, now_ms);
+}
+
+/* Something of ours was deleted: make it again, perhaps for another node. */
+static void object_gone(struct agent *agent)
+{
+	agent->object_there = agent->owner_asked = agent->reported = false;
+}
+
+/* What is accepted is followed by the next at once: the pace has not moved. */
+static void report_answered(struct agent *agent, enum agent_request what, const struct api_result *result,
+			    int64_t now_ms)
+{
+	bool refused_for_good = pace_refused(&agent->report.pace, result->answer == API_REFUSED, now_ms);
+	if (what == REQUEST_STATUS) {
+		agent->reported = result->answer == API_OK;
+		picture_wrote(&agent->picture, agent->reported);
+	}
 	if ((what == REQUEST_RECALL || what == REQUEST_NODE) &&
 	    read_answered(agent, what, result->answer, refused_for_good))
 		return;
 	if (result->answer != API_OK) {
 		if (result->answer == API_MISSING)
-			agent->object_there = agent->owner_asked =
-				false; /* deleted: make it again, perhaps for another node */
-		pace_failed(&agent->pace, result->retry_after_s, now_ms);
-		if (!agent->said_failure || agent->said != result->answer)
-			fprintf(stderr, "frond-agent: the report was not accepted, will try again: %s\n", result->text);
-		agent->said_failure = true;
-		agent->said = result->answer;
+			object_gone(agent);
+		pace_failed(&agent->report.pace, result->retry_after_s, now_ms);
+		channel_failed(&agent->report, result);
 		return;
 	}
 	if (what == REQUEST_OBJECT) {
 		agent->object_there = true;
 		return;
 	}
-	if (agent->said_failure)
-		fprintf(stderr, "frond-agent: reports are accepted again\n");
-	if (agent->said_failure || agent->counts.accepted_s == 0)
-		pages_drop(); /* what it took to connect */
-	agent->said_failure = false;
-	agent->counts.accepted_s = (int64_t)time(NULL);
-	pace_wrote(&agent->pace, now_ms);
+	channel_wrote(&agent->report, now_ms);
+	if (agent->beat_by_report)
+		pace_wrote(&agent->lease.pace, now_ms);
+	agent->beat_by_report = false;
+}
+
+/* A server that cannot be reached, does not know us or has too much to do would take no report either: reports wait as well.
+ * One that takes reports but no Lease (the right to it is not given yet, its namespace is not there) hears from us by reports,
+ * as often. */
+static void lease_answered(struct agent *agent, const struct api_result *result, int64_t now_ms)
+{
+	struct agent_channel *lease = &agent->lease;
+	enum api_answer answer = result->answer;
+	if (answer == API_OK) {
+		if (result->created && lease->accepted_s != 0)
+			object_gone(agent); /* it was deleted: perhaps with its node, and the report with both */
+		agent->lease_failures = 0;
+		channel_wrote(lease, now_ms);
+		pace_answered(&agent->report.pace);
+		return;
+	}
+	channel_failed(lease, result);
+	if (answer == API_MISSING || answer == API_CONFLICT || answer == API_REFUSED || answer == API_SERVER) {
+		pace_failed(&lease->pace, result->retry_after_s, now_ms);
+		agent->beat_by_report = ++agent->lease_failures >= AGENT_LEASE_TRIES;
+	} else {
+		pace_failed(&agent->report.pace, result->retry_after_s, now_ms);
+	}
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
@@ -309,10 +404,9 @@ static int64_t wait_ms(struct agent *agent, int64_t now_ms)
 		until = agent->look_at_ms;
 	else if (!agent->hung)
 		until = agent->asked_ms + AGENT_HANG_MS;
-	if (agent->request == REQUEST_NONE && request_next(agent) != REQUEST_NONE) {
-		int64_t due = now_ms + request_wait_ms(agent, now_ms);
-		until = due < until ? due : until;
-	}
+	int64_t request_ms;
+	if (agent->request == REQUEST_NONE && request_next(agent, now_ms, &request_ms) != REQUEST_NONE)
+		until = now_ms + request_ms < until ? now_ms + request_ms : until;
 	return until > now_ms ? until - now_ms : 0;
 }
 

@@ -7,6 +7,7 @@
 #define FROND_AGENT_H
 
 #include "agent/api.h"
+#include "agent/lease.h"
 #include "agent/object.h"
 #include "agent/options.h"
 #include "agent/pace.h"
@@ -17,17 +18,30 @@
 #define AGENT_HANG_MS  10000 /* a read that takes longer is a driver that hangs */
 #define AGENT_WHOLE_MS 60000 /* between two reads of everything; those between ask only what changes */
 
+/* A report that says nothing new is written once in ten heartbeats, or in this if that is less. */
+#define AGENT_REPORT_BEATS 10
+#define AGENT_REPORT_MS    300000
+#define AGENT_LEASE_TRIES  3 /* that the API server answered, but did not take: then reports say that we live */
+
 /* What is under way at the API server. In this order at the start: what was reported before, the node that owns the object,
- * the object, its status. */
-enum agent_request { REQUEST_NONE, REQUEST_RECALL, REQUEST_NODE, REQUEST_OBJECT, REQUEST_STATUS };
+ * the object, its status, the Lease. */
+enum agent_request { REQUEST_NONE, REQUEST_RECALL, REQUEST_NODE, REQUEST_OBJECT, REQUEST_STATUS, REQUEST_LEASE };
+
+/* Something that is written again and again: when, and what the log says about it. */
+struct agent_channel {
+	const char *name;
+	struct pace pace;
+	bool said_failure;
+	enum api_answer said; /* the last failure that was logged */
+	int64_t accepted_s;   /* since 1970; 0: never */
+};
 
 struct agent_counts {
 	uint64_t reads, hangs;
 	uint64_t failed_calls; /* of the last read */
 	uint64_t all_failed_calls;
 	uint64_t answers[API_ANSWER_COUNT];
-	int64_t read_ms;    /* how long the last one took */
-	int64_t accepted_s; /* when a status was last accepted, since 1970; 0: never */
+	int64_t read_ms; /* how long the last one took */
 };
 
 struct agent {
@@ -37,7 +51,7 @@ struct agent {
 	struct api *api;
 	struct serve serve;
 	struct picture picture;
-	struct pace pace;
+	struct agent_channel report, lease;
 	struct agent_counts counts;
 
 	int64_t look_at_ms, asked_ms, whole_ms;
@@ -50,8 +64,9 @@ struct agent {
 	bool object_there;
 	bool owner_asked;
 	char owner[OBJECT_UID_ROOM]; /* uid of the node; "": may not be read */
-	bool said_failure;
-	enum api_answer said; /* the last failure that was logged */
+	bool reported;               /* the last report was accepted; without it no Lease may say that all is well */
+	uint32_t lease_failures;     /* that the API server answered, since the last success */
+	bool beat_by_report;         /* the Lease was not taken, so a report is due in its place */
 };
 
 /* Runs until one of the signals of the descriptor comes; false: could not start, and why is on stderr. */

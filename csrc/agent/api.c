@@ -345,6 +345,7 @@ static void judge(struct api *api, CURLcode code)
 	curl_easy_getinfo(api->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(api->easy, CURLINFO_RETRY_AFTER, &retry_after);
 	result->answer = answer_of(status);
+	result->created = status == 201;
 	result->retry_after_s = retry_after > 0 ? (int64_t)retry_after : 0;
 	if (result->answer == API_OK)
 		return;

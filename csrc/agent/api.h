@@ -30,6 +30,7 @@ enum api_answer {
 
 struct api_result {
 	enum api_answer answer;
+	bool created;          /* it was not there before */
 	int64_t retry_after_s; /* 0: the server did not say */
 	char text[200];        /* why, for a log: one printable line, without credentials */
 };

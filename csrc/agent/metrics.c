@@ -94,6 +94,8 @@ void agent_metrics(void *argument, char *text)
 		put(&page, "frond_agent_requests_total{answer=\"%s\"} %" PRIu64 "\n", api_answer_word(i),
 		    counts->answers[i]);
 	head(&page, "frond_agent_accepted_timestamp_seconds", "gauge", "When a report was last accepted; 0: never.");
-	put(&page, "frond_agent_accepted_timestamp_seconds %" PRId64 "\n", counts->accepted_s);
+	put(&page, "frond_agent_accepted_timestamp_seconds %" PRId64 "\n", agent->report.accepted_s);
+	head(&page, "frond_agent_renewed_timestamp_seconds", "gauge", "When the Lease was last renewed; 0: never.");
+	put(&page, "frond_agent_renewed_timestamp_seconds %" PRId64 "\n", agent->lease.accepted_s);
 	put_process(&page);
 }

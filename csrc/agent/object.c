@@ -14,7 +14,7 @@ void object_node_path(const char *node, char out[OBJECT_PATH_ROOM])
 	snprintf(out, OBJECT_PATH_ROOM, "/api/v1/nodes/%s", node);
 }
 
-static bool owner_put(cJSON *metadata, const char *node, const char *uid)
+bool object_owner_put(cJSON *metadata, const char *node, const char *uid)
 {
 	cJSON *list = cJSON_AddArrayToObject(metadata, "ownerReferences"), *owner = cJSON_CreateObject();
 	if (list == NULL || owner == NULL || !cJSON_AddItemToArray(list, owner)) {
@@ -37,7 +37,7 @@ char *object_body(const char *node, const char *uid, const struct status *status
 	    cJSON_AddStringToObject(metadata, "name", node) == NULL)
 		goto out;
 	if (status == NULL) {
-		if (uid[0] != '\0' && !owner_put(metadata, node, uid))
+		if (uid[0] != '\0' && !object_owner_put(metadata, node, uid))
 			goto out;
 		part = cJSON_AddObjectToObject(object, "spec");
 		if (part == NULL || cJSON_AddStringToObject(part, "nodeName", node) == NULL)

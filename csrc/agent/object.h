@@ -13,6 +13,9 @@
 void object_path(const char *node, bool status, char out[OBJECT_PATH_ROOM]);
 void object_node_path(const char *node, char out[OBJECT_PATH_ROOM]);
 
+/* The object of that metadata goes when the node with that uid does; false: out of memory. */
+bool object_owner_put(cJSON *metadata, const char *node, const char *uid);
+
 /* Without a status: the object itself, which must be there before its status can be and goes when the node with that uid
  * does. NULL: out of memory. */
 char *object_body(const char *node, const char *uid, const struct status *status);

@@ -12,10 +12,11 @@
 #define INTERVAL_MIN_MS  1
 #define INTERVAL_MAX_MS  60000
 #define HEARTBEAT_MIN_MS 1000
-#define HEARTBEAT_MAX_MS 80000 /* the scheduler calls a report stale after 90 s */
+#define HEARTBEAT_MAX_MS 80000 /* the scheduler calls an agent silent after 90 s */
 
 const char agent_help[] =
-	"frond-agent - reports the GPUs of this node as the GpuNodeStatus object that has the node's name\n"
+	"frond-agent - reports the GPUs of this node as the GpuNodeStatus object that has the node's name, and renews\n"
+	"the Lease gns-NODE in frond-system as long as it lives\n"
 	"\n"
 	"usage: frond-agent [--node NAME] [--api URL] [--listen ADDRESS:PORT]\n"
 	"       frond-agent --once\n"
@@ -28,7 +29,9 @@ const char agent_help[] =
 	"  --hwloc-xml FILE       a machine described by hwloc instead of this one\n"
 	"  --listen ADDRESS:PORT  /healthz and /metrics; default 127.0.0.1:9417, none: not served\n"
 	"  --interval TIME        between two looks at the GPUs, 1ms to 60s; default 500ms\n"
-	"  --heartbeat TIME       a report at least this often, 1s to 80s; default 30s\n"
+	"  --heartbeat TIME       the Lease is renewed at least this often, 1s to 80s; default 30s. A report without "
+	"news\n"
+	"                         is written once in ten of these, or every 5 min if that is sooner\n"
 	"  --once                 prints the status as JSON and ends; needs no API server\n"
 	"  --help                 this text\n"
 	"\n"

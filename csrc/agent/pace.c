@@ -11,18 +11,18 @@ static int64_t rolled(struct pace *pace, int64_t below)
 	return below <= 0 ? 0 : (int64_t)(x % (uint64_t)below);
 }
 
-void pace_start(struct pace *pace, int64_t heartbeat_ms, uint64_t seed, int64_t now_ms)
+void pace_start(struct pace *pace, int64_t period_ms, uint64_t seed, int64_t now_ms)
 {
-	*pace = (struct pace){.heartbeat_ms = heartbeat_ms,
+	*pace = (struct pace){.period_ms = period_ms,
 			      .dice = seed,
-			      .beat_at_ms = now_ms,
+			      .due_ms = now_ms,
 			      .not_before_ms = now_ms,
 			      .never_before_ms = now_ms};
 }
 
 int64_t pace_wait_ms(const struct pace *pace, enum pace_news news, int64_t now_ms)
 {
-	int64_t at = news == PACE_NO_NEWS ? pace->beat_at_ms : news == PACE_NEWS ? pace->not_before_ms : now_ms;
+	int64_t at = news == PACE_NO_NEWS ? pace->due_ms : news == PACE_NEWS ? pace->not_before_ms : now_ms;
 	at = at < pace->never_before_ms ? pace->never_before_ms : at;
 	return at > now_ms ? at - now_ms : 0;
 }
@@ -36,7 +36,12 @@ void pace_wrote(struct pace *pace, int64_t now_ms)
 	pace->not_before_ms = pace->spent_ms - (PACE_BURST - 1) * PACE_GAP_MS;
 	pace->never_before_ms = now_ms + PACE_LEAST_MS;
 	/* Earlier, never later: whoever waits for a heartbeat counts on the time that was promised. */
-	pace->beat_at_ms = now_ms + pace->heartbeat_ms - rolled(pace, pace->heartbeat_ms / 10);
+	pace->due_ms = now_ms + pace->period_ms - rolled(pace, pace->period_ms / 10);
+}
+
+void pace_answered(struct pace *pace)
+{
+	pace->failures = 0;
 }
 
 void pace_failed(struct pace *pace, int64_t retry_after_s, int64_t now_ms)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pace.h - when to write: a change at once, a heartbeat when nothing changes, and never faster than the API server bears.
- * Owns the back-off and its dice. No clock: times are milliseconds that the caller gives, never going back.
+ * pace.h - when to write: a change at once, otherwise once in a while, and never faster than the API server bears. Owns the back-off and its dice. No clock: times are milliseconds that the caller gives, never going back.
  *
  * Jitter everywhere, because a thousand agents that started together would otherwise write together for ever.
  */
@@ -20,9 +19,9 @@
 #define PACE_REFUSAL_MS   300000 /* refused for so long, it is meant: rights come late, or are lost for a moment */
 
 struct pace {
-	int64_t heartbeat_ms;
+	int64_t period_ms;
 	uint64_t dice;
-	int64_t beat_at_ms;      /* the next heartbeat */
+	int64_t due_ms;          /* though nothing has changed */
 	int64_t not_before_ms;   /* no news earlier */
 	int64_t never_before_ms; /* no request earlier, whatever it is */
 	int64_t spent_ms;        /* until when the writes so far use up the long run */
@@ -31,7 +30,7 @@ struct pace {
 	int64_t refused_ms;      /* since when there was no other */
 };
 
-void pace_start(struct pace *pace, int64_t heartbeat_ms, uint64_t seed, int64_t now_ms);
+void pace_start(struct pace *pace, int64_t period_ms, uint64_t seed, int64_t now_ms);
 
 enum pace_news { PACE_NO_NEWS, PACE_NEWS, PACE_BAD_NEWS };
 
@@ -39,6 +38,10 @@ enum pace_news { PACE_NO_NEWS, PACE_NEWS, PACE_BAD_NEWS };
 int64_t pace_wait_ms(const struct pace *pace, enum pace_news news, int64_t now_ms);
 
 void pace_wrote(struct pace *pace, int64_t now_ms);
+
+/* The server has taken something else: the next failure is a first one. */
+void pace_answered(struct pace *pace);
+
 void pace_failed(struct pace *pace, int64_t retry_after_s, int64_t now_ms);
 
 /* For each answer, before the others: was it a refusal? true: it was nothing else for so long that it is meant. */

@@ -735,8 +735,9 @@ static int compare_links(const struct gain *a, const struct gain *b)
 	return order != 0 ? order : order_u64(b->links, a->links);
 }
 
-/* Below zero: a is better by steps 4 to 6. `stranded`: what step 5b says, 0 where it says nothing. */
-static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b, int stranded)
+/* Below zero: a is better by steps 4 to 6. lost, expected: what step 5b says of GPUs that are surely and that are probably
+ * stranded, 0 where it says nothing. */
+static int compare_gains(const struct ask *ask, const struct gain *a, const struct gain *b, int lost, int expected)
 {
 	bool spreads = ask->strategy == STRATEGY_DISTRIBUTED;
 	int order = compare_links(a, b);
@@ -745,9 +746,10 @@ static int compare_gains(const struct ask *ask, const struct gain *a, const stru
 	int score = order_u64(b->score, a->score);
 	if (ask->latency_sensitive)
 		return (order = order_u64(b->free, a->free)) != 0 ? order : score;
-	if ((!spreads && ((order = order_u64(a->broken_leaves, b->broken_leaves)) != 0 ||
+	if ((order = lost) != 0 ||
+	    (!spreads && ((order = order_u64(a->broken_leaves, b->broken_leaves)) != 0 ||
 			  (order = order_u64(a->broken_nodes, b->broken_nodes)) != 0)) ||
-	    (order = stranded) != 0)
+	    (order = expected) != 0)
 		return order;
 	if ((order = order_u64(a->opened_leaves, b->opened_leaves)) == 0)
 		order = order_u64(a->left, b->left);
@@ -758,13 +760,14 @@ static int compare_gains(const struct ask *ask, const struct gain *a, const stru
 
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b)
 {
-	return compare_gains(work->ask, a, b, 0);
+	return compare_gains(work->ask, a, b, 0, 0);
 }
 
-int place_compare_pod(const struct place_work *work, const struct gain *a, uint32_t waste_a, const struct gain *b,
-		      uint32_t waste_b)
+int place_compare_pod(const struct place_work *work, const struct gain *a, struct waste waste_a, const struct gain *b,
+		      struct waste waste_b)
 {
-	return compare_gains(work->ask, a, b, order_u64(waste_a, waste_b));
+	return compare_gains(work->ask, a, b, order_u64(waste_a.lost, waste_b.lost),
+			     order_u64(waste_a.expected, waste_b.expected));
 }
 
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b)
@@ -786,5 +789,5 @@ int answer_compare(const struct ask *ask, const struct answer *a, const struct a
 	if (a->in_domain != b->in_domain)
 		return a->in_domain ? -1 : 1;
 	int order = place_compare_extents(ask, &a->extent, &b->extent);
-	return order != 0 ? order : compare_gains(ask, &a->gain, &b->gain, 0);
+	return order != 0 ? order : compare_gains(ask, &a->gain, &b->gain, 0, 0);
 }

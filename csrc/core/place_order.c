@@ -19,14 +19,17 @@ static bool is_outside(const struct place_work *work, uint32_t position) /* of t
  * as inside a leaf. Every node is looked at once, however many of an item's nodes come to be ordered.
  *
  * CPU and memory are a matter of the node, not of the leaf. So where the host tells of them every node is a candidate of its
- * own, and steps 5a and 5b stand behind the bottleneck: nodes that stay whole first, then the least waste, which is in
- * scratch.list by position. Both are 0 elsewhere. */
+ * own, and steps 5a and 5b stand behind the bottleneck: fewest GPUs lost, then nodes that stay whole, then the least expected
+ * waste, which is in scratch.list by position. All are 0 elsewhere. */
 #define KEY_OUTSIDE 62u
-#define KEY_LINK    32u
+#define KEY_LINK    38u
+#define KEY_LOST    32u
 #define KEY_BROKEN  31u
 #define KEY_LEFT    16u
 _Static_assert(FROND_LEAF_NODES < 1u << KEY_LEFT, "a position in a leaf");
 _Static_assert(FROND_GPUS_MAX < 1u << (KEY_BROKEN - KEY_LEFT), "GPUs left over");
+_Static_assert(2 * LOST_MAX < 1u << (KEY_LINK - KEY_LOST), "GPUs lost, moved up");
+_Static_assert(KEY_LINK + 16 <= KEY_OUTSIDE, "a bottleneck");
 
 static uint64_t *keys_of(const struct place_work *work, uint32_t item)
 {
@@ -39,26 +42,26 @@ static bool is_thrifty(const struct ask *ask)
 	return ask->thrift != NULL && !ask->latency_sensitive;
 }
 
-static uint64_t key_of(const struct place_work *work, uint32_t item, uint32_t at)
+static uint64_t key_of(const struct place_work *work, uint32_t item, uint32_t at, uint32_t lost)
 {
 	const struct node *node = &work->nodes[work->fabric->order[at]];
 	uint64_t left = node_free_count(node) - work->gang.size;
 	uint64_t broken =
 		is_thrifty(work->ask) && work->ask->strategy != STRATEGY_DISTRIBUTED && left > 0 && node_whole(node);
 	return (uint64_t)is_outside(work, at) << KEY_OUTSIDE |
-	       (uint64_t)(UINT16_MAX - place_bottleneck(work, at)) << KEY_LINK | broken << KEY_BROKEN |
-	       left << KEY_LEFT | (at - item_start(work, item));
+	       (uint64_t)(UINT16_MAX - place_bottleneck(work, at)) << KEY_LINK | (uint64_t)lost << KEY_LOST |
+	       broken << KEY_BROKEN | left << KEY_LEFT | (at - item_start(work, item));
 }
 
-static uint32_t waste_of(const struct place_work *work, uint32_t at)
+static struct waste waste_at(const struct place_work *work, uint32_t at)
 {
 	uint32_t slot = work->fabric->order[at];
 	if (!is_thrifty(work->ask))
-		return 0;
+		return (struct waste){0, 0};
 	return waste_growth(work->ask->thrift, slot, node_free_count(&work->nodes[slot]), work->gang.size);
 }
 
-/* waste: of the nodes of the item that the keys are of. */
+/* waste: expected, of the nodes of the item that the keys are of. */
 static bool is_before(const uint32_t *waste, uint64_t a, uint64_t b)
 {
 	uint32_t waste_a = waste[a & bits_first(KEY_LEFT)], waste_b = waste[b & bits_first(KEY_LEFT)];
@@ -89,8 +92,9 @@ static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *positio
 		if (place_node_now(work, at) == 0)
 			continue;
 		position[work->fabric->order[at]] = PLACE_ORDERED;
-		keys[count++] = key_of(work, item, at);
-		work->scratch.list[at] = waste_of(work, at);
+		struct waste waste = waste_at(work, at);
+		keys[count++] = key_of(work, item, at, waste.lost);
+		work->scratch.list[at] = waste.expected;
 	}
 	for (uint32_t root = count / 2; root > 0; root--)
 		sift_keys(work, item, root - 1, count);
@@ -98,7 +102,7 @@ static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *positio
 }
 
 /* The first of the `count` keys of an item that are left, as an offer. In frames: at = item, index = position, least = keys
- * left, count = outside the preferred domain, cost = waste. */
+ * left, count = outside the preferred domain, rest = GPUs lost, cost = expected waste. */
 static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t count)
 {
 	uint64_t key = keys_of(work, item)[0];
@@ -108,6 +112,7 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t co
 			      .index = position,
 			      .least = (uint16_t)count,
 			      .count = (uint16_t)(key >> KEY_OUTSIDE),
+			      .rest = (uint16_t)(key >> KEY_LOST & bits_first(KEY_LINK - KEY_LOST)),
 			      .cost = work->scratch.list[position],
 			      .before = GAIN_NONE};
 	place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
@@ -136,7 +141,8 @@ static int compare_offers(const struct place_work *work, const struct frame *a, 
 {
 	if (a->count != b->count)
 		return a->count < b->count ? -1 : 1;
-	int order = place_compare_pod(work, &a->before, (uint32_t)a->cost, &b->before, (uint32_t)b->cost);
+	struct waste waste_a = {a->rest, (uint32_t)a->cost}, waste_b = {b->rest, (uint32_t)b->cost};
+	int order = place_compare_pod(work, &a->before, waste_a, &b->before, waste_b);
 	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
 }
 

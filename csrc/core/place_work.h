@@ -303,8 +303,8 @@ uint64_t place_gain_kept(struct place_work *work, uint32_t item, uint32_t count,
 /* Below zero: a is better. Step 3; steps 4 to 6; the same for a pod of which the waste of step 5b is known. */
 int place_compare_extents(const struct ask *ask, const struct extent *a, const struct extent *b);
 int place_compare(const struct place_work *work, const struct gain *a, const struct gain *b);
-int place_compare_pod(const struct place_work *work, const struct gain *a, uint32_t waste_a, const struct gain *b,
-		      uint32_t waste_b);
+int place_compare_pod(const struct place_work *work, const struct gain *a, struct waste waste_a, const struct gain *b,
+		      struct waste waste_b);
 /* Computes the weighted score of a leaf for a member of a gang that takes so many of its GPUs, and remembers it. */
 uint64_t place_score(struct place_work *work, uint32_t free, uint32_t used, uint32_t total, uint32_t gpus);
 /* What a member of the gang would choose on a node of this kind; 0: no set is allowed. */

@@ -1,28 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * waste.h - the GPUs of a node that are expected to be of no use, because CPU or memory run out first. Pure arithmetic:
- * knows no node and no ledger, keeps nothing, decides nothing.
+ * waste.h - the GPUs of a node that are of no use, because CPU or memory run out first. Pure arithmetic: knows no node and no
+ * ledger, keeps nothing, decides nothing.
  *
  * For one kind of pod on a node with `free` GPUs and some CPU and memory: by GPUs g = floor(free / kind.gpus) of them fit, by
- * everything a <= g of them (what a kind does not ask for does not bound it). Filled with such pods, the node would keep
- * (g - a) * kind.gpus GPUs that only CPU or memory stand in the way of; and when not even one fits, all its free GPUs are
- * of no use to that kind. Waste is the sum of both over all kinds, each as often as there are pods of it.
+ * everything a <= g of them (what a kind does not ask for does not bound it).
+ *
+ * Lost are the GPUs that no kind can use any more: the most that one kind would use by GPUs alone, max of g * kind.gpus, less
+ * the most that one would use by everything, max of a * kind.gpus. How many pods there are of a kind does not matter.
+ *
+ * Expected waste: filled with pods of one kind, the node would keep (g - a) * kind.gpus GPUs that only CPU or memory stand in
+ * the way of; and when not even one fits, all its free GPUs are of no use to that kind. The sum of both over all kinds, each
+ * as often as there are pods of it.
  */
 #ifndef FROND_CORE_WASTE_H
 #define FROND_CORE_WASTE_H
 
 #include "core/ask.h"
 
-/* Neither summand of a kind is over the free GPUs, so no waste is over this, and no growth from one to another is over it
- * either way. */
+struct waste {
+	uint32_t lost;     /* GPUs */
+	uint32_t expected; /* GPUs times pods */
+};
+
+/* Neither summand of a kind is over the free GPUs, so no expected waste is over this, and no growth from one to another is
+ * over it either way. No more than the free GPUs are lost. */
 #define WASTE_MAX ((uint64_t)FROND_KINDS_MAX * FROND_PODS_MAX * 2 * FROND_GPUS_MAX)
+#define LOST_MAX  FROND_GPUS_MAX
 _Static_assert(2 * WASTE_MAX <= UINT32_MAX, "waste, and growth moved up by WASTE_MAX, are 32 bits");
 
 /* kinds within their limits (frond.h), free <= FROND_GPUS_MAX. */
-uint32_t waste_expected(const struct frond_kind *kinds, uint32_t count, struct frond_left left, uint32_t free);
+struct waste waste_of(const struct frond_kind *kinds, uint32_t count, struct frond_left left, uint32_t free);
 
-/* How much the waste of a node with `free` GPUs grows by the pod, which takes `gpus` of them, plus WASTE_MAX, so that it is
- * never negative. A pod that asks for more CPU or memory than is left leaves none. */
-uint32_t waste_growth(const struct thrift *thrift, uint32_t slot, uint32_t free, uint32_t gpus);
+/* How much the waste of a node with `free` GPUs grows by the pod, which takes `gpus` of them, plus LOST_MAX and WASTE_MAX, so
+ * that it is never negative. A pod that asks for more CPU or memory than is left leaves none. */
+struct waste waste_growth(const struct thrift *thrift, uint32_t slot, uint32_t free, uint32_t gpus);
 
 #endif

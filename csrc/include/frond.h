@@ -426,9 +426,9 @@ struct frond_abi {
 			const struct frond_room *room, uint32_t room_count, struct frond_plan *out,
 			struct frond_place *places, char *text, uint32_t cap, uint32_t *len);
 	/* For one pod: position[slot] = its place in the order of feasible nodes, UINT16_MAX where it does not fit.
-	 * Without thrift the same answer as plan(), for every node at once. With it every node is weighed by itself, and after
-	 * links and what stays whole the GPUs that are expected to be of no use decide: where they grow least comes first;
-	 * out is the plan without it. thrift NULL: kinds and left are not read. */
+	 * Without thrift the same answer as plan(), for every node at once. With it every node is weighed by itself: after links
+	 * the fewest GPUs that no kind can use any more, then what stays whole, then the GPUs that are expected to be of no
+	 * use, where they grow least first; out is the plan without it. thrift NULL: kinds and left are not read. */
 	int32_t (*order)(frond_engine *engine, const struct frond_request *request, const struct frond_member *member,
 			 const struct frond_pair *annotations, const char *in, uint32_t in_len,
 			 const struct frond_room *room, uint32_t room_count, const struct frond_thrift *thrift,

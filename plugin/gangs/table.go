@@ -130,6 +130,16 @@ func (t *Table) Holds(uid types.UID, number uint64, node string) bool {
 	return t.machine.Holds(uid, number, node)
 }
 
+// Rank that a member of a plan has.
+func (t *Table) Rank(uid types.UID) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if peer := t.machine.pods[uid]; peer != nil {
+		return peer.rank
+	}
+	return 0
+}
+
 // Member says whether a pod is in a gang.
 func (t *Table) Member(uid types.UID) bool {
 	t.mu.Lock()

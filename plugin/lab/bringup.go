@@ -185,7 +185,7 @@ func (b *bringUp) applyManifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, pattern := range []string{"namespace.yaml", "crds/*.yaml", "rbac/*.yaml", "agent/rbac.yaml", "agent/policy.yaml", "lab/*.yaml"} {
+	for _, pattern := range []string{"namespace.yaml", "crds/*.yaml", "rbac/*.yaml", "policy/*.yaml", "agent/rbac.yaml", "agent/policy.yaml", "lab/*.yaml"} {
 		paths, err := fs.Glob(manifests.Files, pattern)
 		if err != nil {
 			return fmt.Errorf("find manifests: %w", err)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,6 +46,39 @@ func TestBothSchedulerConfigurationsHaveTheSameProfile(t *testing.T) {
 	first["profiles"] = profiles[1:]
 	if !reflect.DeepEqual(first, second) {
 		t.Errorf("config.yaml and second.yaml differ in more than the default profile:\n%v\n%v", first, second)
+	}
+}
+
+// Election and device locks are Leases of one namespace, in which the scheduler's account may do what it needs.
+func TestTheSchedulerMayHoldItsLease(t *testing.T) {
+	election := schedulerConfig(t, "scheduler/second.yaml")["leaderElection"].(map[string]any)
+	if election["resourceNamespace"] != manifests.Namespace || election["resourceName"] != manifests.SchedulerLease {
+		t.Errorf("elects by %v, want the Lease %s/%s", election, manifests.Namespace, manifests.SchedulerLease)
+	}
+	objects, err := readObjects(manifests.Files, "rbac/scheduler.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var verbs []string
+	for _, object := range objects {
+		if object.GetKind() != "Role" || object.GetNamespace() != manifests.Namespace || object.GetName() != manifests.SchedulerAccount {
+			continue
+		}
+		rules, _, _ := unstructured.NestedSlice(object.Object, "rules")
+		for _, rule := range rules {
+			fields := rule.(map[string]any)
+			groups, _, _ := unstructured.NestedStringSlice(fields, "apiGroups")
+			resources, _, _ := unstructured.NestedStringSlice(fields, "resources")
+			named, _, _ := unstructured.NestedStringSlice(fields, "resourceNames")
+			if slices.Contains(groups, "coordination.k8s.io") && slices.Contains(resources, "leases") && len(named) == 0 {
+				verbs, _, _ = unstructured.NestedStringSlice(fields, "verbs")
+			}
+		}
+	}
+	for _, verb := range []string{"get", "create", "update"} {
+		if !slices.Contains(verbs, verb) {
+			t.Errorf("%s may %v Leases in %s, not %s", manifests.SchedulerAccount, verbs, manifests.Namespace, verb)
+		}
 	}
 }
 

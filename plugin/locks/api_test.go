@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -144,7 +145,9 @@ func (a *api) lease(action clienttesting.Action, name string) (runtime.Object, e
 	case clienttesting.ListActionImpl:
 		list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(a.version)}}
 		for _, lease := range a.leases {
-			list.Items = append(list.Items, *lease.DeepCopy())
+			if action.ListRestrictions.Labels.Matches(labels.Set(lease.Labels)) {
+				list.Items = append(list.Items, *lease.DeepCopy())
+			}
 		}
 		return list, nil
 	case clienttesting.CreateActionImpl:
@@ -201,18 +204,19 @@ func (a *api) store(kind watch.EventType, lease *coordinationv1.Lease) *coordina
 func (a *api) tell(event watch.Event) {
 	a.history = append(a.history, event)
 	for _, w := range a.watchers {
-		w.events <- watch.Event{Type: event.Type, Object: event.Object.DeepCopyObject()}
+		w.tell(event)
 	}
 }
 
 func (a *api) watch(action clienttesting.Action) (bool, watch.Interface, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	from, _ := strconv.Atoi(action.(clienttesting.WatchActionImpl).ListOptions.ResourceVersion)
-	w := &watcher{a: a, events: make(chan watch.Event, 100_000)}
+	asked := action.(clienttesting.WatchActionImpl)
+	from, _ := strconv.Atoi(asked.ListOptions.ResourceVersion)
+	w := &watcher{a: a, wanted: asked.WatchRestrictions.Labels, events: make(chan watch.Event, 100_000)}
 	for _, event := range a.history {
 		if at, _ := strconv.Atoi(event.Object.(metav1.Object).GetResourceVersion()); at > from {
-			w.events <- watch.Event{Type: event.Type, Object: event.Object.DeepCopyObject()}
+			w.tell(event)
 		}
 	}
 	a.watchers = append(a.watchers, w)
@@ -222,7 +226,14 @@ func (a *api) watch(action clienttesting.Action) (bool, watch.Interface, error) 
 // watcher may be stopped while events are told.
 type watcher struct {
 	a      *api
+	wanted labels.Selector
 	events chan watch.Event
+}
+
+func (w *watcher) tell(event watch.Event) {
+	if w.wanted.Matches(labels.Set(event.Object.(metav1.Object).GetLabels())) {
+		w.events <- watch.Event{Type: event.Type, Object: event.Object.DeepCopyObject()}
+	}
 }
 
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }

@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/frond-scheduler/frond/plugin/apis"
+	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
 // run starts l and waits until it has seen all Leases; its own comparisons are off unless the test asks for them.
@@ -188,6 +191,50 @@ func TestALeaseOfLeaderElectionIsLeftAlone(t *testing.T) {
 	l.Compare(t.Context())
 	if len(a.leases["frond-scheduler"].Annotations) != 0 {
 		t.Error("it was written")
+	}
+}
+
+// Agents renew Leases in the same namespace. No lock is made of them, nobody hears of them, and none is deleted, though there
+// are no nodes of their names and nobody owns anything in them.
+func TestHeartbeatsOfAgentsAreLeftAlone(t *testing.T) {
+	a := newAPI(t)
+	seconds, holder := int32(90), "n1"
+	beat := func(name string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: name, ResourceVersion: a.next(), Labels: map[string]string{apis.HeartbeatLabel: "true"}},
+			Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds, HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+		}
+	}
+	a.mu.Lock()
+	a.store(watch.Added, beat("gns-n1"))
+	a.mu.Unlock()
+	changed := make(chan string, 64)
+	l := a.locks("a", func(o *Options) {
+		o.Changed = func(node string) { changed <- node }
+		o.HasNode = func(string) bool { return false }
+		o.Every = time.Hour
+	})
+	run(t, l)
+	a.mu.Lock()
+	a.store(watch.Modified, beat("gns-n1"))
+	a.store(watch.Added, beat("gns-n2"))
+	delete(a.leases, "gns-n2")
+	a.tell(watch.Event{Type: watch.Deleted, Object: beat("gns-n2")})
+	a.mu.Unlock()
+	p := a.addPod("p")
+	if err := l.Take(t.Context(), "n1", []Claimant{claim(p, "g0")}); err != nil {
+		t.Fatal(err)
+	}
+	if name := <-changed; name != "n1" {
+		t.Errorf("heard of %s", name)
+	}
+	if report := l.Compare(t.Context()); report.Deleted != 0 || len(report.Errors) != 0 {
+		t.Errorf("got %+v", report)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if lease := a.leases["gns-n1"]; lease == nil || len(lease.Annotations) != 0 || *lease.Spec.HolderIdentity != "n1" {
+		t.Errorf("got %+v", lease)
 	}
 }
 
@@ -379,4 +426,84 @@ func TestNewRefusesBadOptions(t *testing.T) {
 			t.Errorf("%+v was accepted", o)
 		}
 	}
+}
+
+// What is written on a pod is its author's word. It counts as far as the Lease or the pod's limits let it.
+func TestCompareKnowsForgedPods(t *testing.T) {
+	all := []string{"g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7"}
+	everything := func(uid types.UID) map[string]types.UID {
+		owners := map[string]types.UID{}
+		for _, gpu := range all {
+			owners[gpu] = uid
+		}
+		return owners
+	}
+	for _, c := range []struct {
+		name  string
+		make  func(a *api, l *Locks, p, q *v1.Pod)
+		bound func(p, q *v1.Pod) []Holding // as the mirror knows them
+		want  Repairs
+		own   func(p, q *v1.Pod) map[string]types.UID
+	}{
+		{"nobody pending is revoked for it", func(a *api, l *Locks, p, q *v1.Pod) {
+			mustTake(t, a.locks("b"), "n1", claim(p, "g0"))
+			_ = a.bind(q, "n1", all...)
+		}, func(p, q *v1.Pod) []Holding { return []Holding{{"n1", claim(q, "g0")}} },
+			Repairs{}, func(p, q *v1.Pod) map[string]types.UID { return map[string]types.UID{"g0": p.UID} }},
+		{"what it has entered goes", func(a *api, l *Locks, p, q *v1.Pod) {
+			mustTake(t, a.locks("b"), "n1", claim(q, all...))
+			_ = a.bind(q, "n1", all...)
+		}, func(p, q *v1.Pod) []Holding { return nil },
+			Repairs{Freed: 8}, func(p, q *v1.Pod) map[string]types.UID { return map[string]types.UID{} }},
+		{"rewritten to another GPU", func(a *api, l *Locks, p, q *v1.Pod) {
+			mustTake(t, l, "n1", claim(p, "g3"))
+			_ = a.bind(p, "n1", "g3")
+			a.changePod("p", func(p *v1.Pod) { p.Annotations[workload.Allocated] = "g5" })
+		}, func(p, q *v1.Pod) []Holding { return []Holding{{"n1", claim(p, "g3")}} },
+			Repairs{}, func(p, q *v1.Pod) map[string]types.UID { return map[string]types.UID{"g3": p.UID} }},
+		{"rewritten, and not in the cache yet", func(a *api, l *Locks, p, q *v1.Pod) {
+			mustTake(t, a.locks("b"), "n1", claim(p, "g3"))
+			_ = a.bind(p, "n1", "g3")
+			a.changePod("p", func(p *v1.Pod) { p.Annotations[workload.Allocated] = "g5,g6" })
+		}, func(p, q *v1.Pod) []Holding { return nil },
+			Repairs{}, func(p, q *v1.Pod) map[string]types.UID { return map[string]types.UID{"g3": p.UID} }},
+		{"an earlier plan's GPU is free", func(a *api, l *Locks, p, q *v1.Pod) {
+			mustTake(t, a.locks("b"), "n1", claim(p, "g3"))
+			mustTake(t, a.locks("c"), "n1", claim(p, "g4"))
+			_ = a.bind(p, "n1", "g4")
+		}, func(p, q *v1.Pod) []Holding { return []Holding{{"n1", claim(p, "g4")}} },
+			Repairs{Freed: 1}, func(p, q *v1.Pod) map[string]types.UID { return map[string]types.UID{"g4": p.UID} }},
+		{"as many as it has", func(a *api, l *Locks, p, q *v1.Pod) { _ = a.bind(p, "n1", "g3") },
+			func(p, q *v1.Pod) []Holding { return []Holding{{"n1", claim(p, "g3")}} },
+			Repairs{Entered: 1}, func(p, q *v1.Pod) map[string]types.UID { return map[string]types.UID{"g3": p.UID} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAPI(t)
+			p, q := a.addPod("p"), a.addPod("q")
+			l := a.locks("a", func(o *Options) {
+				o.GPUs = func(*v1.Pod) int { return 1 }
+				o.Bound = func() []Holding { return c.bound(p, q) }
+			})
+			c.make(a, l, p, q)
+			n, err := l.enter(t.Context(), "n1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, _ = l.read(t.Context(), n)
+			l.leave(n)
+			if report := l.Compare(t.Context()); report.Repairs != c.want || len(report.Errors) != 0 {
+				t.Errorf("report %+v, want %+v", report, c.want)
+			}
+			mustOwn(t, a, "n1", c.own(p, q))
+		})
+	}
+	// One that was believed once: whoever wants the GPUs need not wait for a comparison.
+	a := newAPI(t)
+	p, q := a.addPod("p"), a.addPod("q")
+	mustTake(t, a.locks("b"), "n1", claim(q, all...))
+	_ = a.bind(q, "n1", all...)
+	mustOwn(t, a, "n1", everything(q.UID))
+	l := a.locks("a", func(o *Options) { o.GPUs = func(*v1.Pod) int { return 1 } })
+	mustTake(t, l, "n1", claim(p, "g0"))
+	mustOwn(t, a, "n1", map[string]types.UID{"g0": p.UID})
 }

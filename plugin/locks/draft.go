@@ -22,6 +22,7 @@ type draft struct {
 	seen            map[types.UID]time.Time
 	last            table
 
+	begun     table // as it was before anything of it was judged
 	next      table
 	revoke    []types.UID
 	rivals    map[string]Holding // bound, live, to GPUs of those who are to be revoked
@@ -47,6 +48,7 @@ func (d *draft) make(ctx context.Context, content table, there bool) error {
 		d.next = d.last.clone()
 		d.fixed.Rebuilt++
 	}
+	d.begun = d.next.clone()
 	for _, gpu := range slices.Sorted(maps.Keys(d.next.owners)) {
 		if err := d.entry(ctx, gpu, d.next.owners[gpu]); err != nil {
 			return err
@@ -94,7 +96,7 @@ func (d *draft) entry(ctx context.Context, gpu string, uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	at := s.towards(d.n.name, gpu)
+	at := s.towards(d.n.name, gpu, d.begun.gpus(uid))
 	switch {
 	case at == released && contested:
 		d.set(gpu, rival)
@@ -148,7 +150,7 @@ func (d *draft) rival(ctx context.Context, gpu string, uid types.UID) (Holding, 
 		if err != nil {
 			return Holding{}, false, err
 		}
-		if s.towards(d.n.name, gpu) == bound {
+		if s.towards(d.n.name, gpu, d.begun.gpus(h.Pod)) == bound {
 			return h, true, nil
 		}
 	}
@@ -201,7 +203,7 @@ func (d *draft) fence(ctx context.Context) error {
 			if d.next.owners[gpu] != uid {
 				continue
 			}
-			switch s.towards(d.n.name, gpu) {
+			switch s.towards(d.n.name, gpu, d.begun.gpus(uid)) {
 			case reserved:
 				d.fixed.Revoked++
 			case released:

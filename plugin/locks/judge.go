@@ -38,9 +38,19 @@ type sighting struct {
 	gone  bool // for ever: UIDs are not used twice, and finished pods stay finished
 	node  string
 	gpus  []string // nil: bound without saying which
+	limit int      // GPUs that its limits give it
 }
 
-// sighted reads what a live pod says about the owner with that UID.
+// look at a live pod for what it says about the owner with that UID.
+func (l *Locks) look(pod *v1.Pod, uid types.UID) sighting {
+	s := sighted(pod, uid)
+	if l.opts.GPUs != nil {
+		s.limit = l.opts.GPUs(pod)
+	}
+	return s
+}
+
+// sighted is look for those who know no limits: then a pod has as many GPUs as it carries.
 func sighted(pod *v1.Pod, uid types.UID) sighting {
 	s := sighting{known: true, node: pod.Spec.NodeName}
 	switch {
@@ -51,11 +61,13 @@ func sighted(pod *v1.Pod, uid types.UID) sighting {
 	}
 	if list := pod.Annotations[workload.Allocated]; list != "" {
 		s.gpus = strings.Split(list, ",")
+		s.limit = len(s.gpus)
 	}
 	return s
 }
 
-func (s sighting) towards(node, gpu string) standing {
+// towards a GPU of a node whose Lease has entered these GPUs for the pod.
+func (s sighting) towards(node, gpu string, entered []string) standing {
 	switch {
 	case !s.known:
 		return nameless
@@ -65,7 +77,7 @@ func (s sighting) towards(node, gpu string) standing {
 		return reserved
 	case s.node != node:
 		return released
-	case s.gpus == nil || slices.Contains(s.gpus, gpu):
+	case s.gpus == nil || slices.Contains(Credible(s.gpus, entered, s.limit), gpu):
 		return bound
 	default:
 		return released
@@ -89,7 +101,7 @@ func (l *Locks) sight(ctx context.Context, uid types.UID, n note) (sighting, err
 	if err != nil {
 		return sighting{}, fmt.Errorf("read pod %s, owner of locked GPUs: %w", name, err)
 	}
-	return sighted(pod, uid), nil
+	return l.look(pod, uid), nil
 }
 
 func (l *Locks) nameOf(uid types.UID, n note) (types.NamespacedName, bool) {
@@ -115,7 +127,7 @@ func (l *Locks) fence(ctx context.Context, node string, uid types.UID, n note) (
 	case pod == nil:
 		return sighting{known: true, gone: true}, nil
 	}
-	return sighted(pod, uid), nil
+	return l.look(pod, uid), nil
 }
 
 // fencePod is fence for a pod whose name is known. It returns the pod as it is after that, nil when it is gone.
@@ -157,7 +169,7 @@ const podPage = 1000
 // census is all pods, live: for owners whose name nobody knows. Whoever is not in it was gone when it began.
 func (l *Locks) census(ctx context.Context) (map[types.UID]sighting, error) {
 	all := map[types.UID]sighting{}
-	err := l.eachPod(ctx, metav1.NamespaceAll, func(pod *v1.Pod) { all[pod.UID] = sighted(pod, pod.UID) })
+	err := l.eachPod(ctx, metav1.NamespaceAll, func(pod *v1.Pod) { all[pod.UID] = l.look(pod, pod.UID) })
 	return all, err
 }
 

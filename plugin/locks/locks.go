@@ -60,8 +60,11 @@ type Options struct {
 	Holder    string // names this process to people; a random part is added, so a restarted process is another holder
 	Logger    klog.Logger
 
-	// Bound lists bound pods with their GPUs; Compare checks the Leases against it. It may be behind the API server.
+	// Bound lists bound pods with their GPUs, as far as they are Credible; Compare checks the Leases against it. It may be behind
+	// the API server.
 	Bound func() []Holding
+	// GPUs is how many a pod's limits give it: what is written on it counts only if it is as many. nil: it always counts.
+	GPUs func(pod *v1.Pod) int
 	// HasNode says whether a node exists; nil: Leases of nodes that are gone are kept.
 	HasNode func(name string) bool
 	// Find is the namespace and name of a pod in a cache, by UID; nil: only the Leases' own notes are used.

@@ -9,9 +9,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/frond-scheduler/frond/plugin/apis"
 )
 
 const (
@@ -29,6 +32,8 @@ const (
 // context has ended and everything that it started has.
 func (l *Locks) Run(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(l.client, 0, informers.WithNamespace(l.opts.Namespace),
+		// Agents renew theirs by the hundred a second in a large cluster, and they are nobody's lock.
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = "!" + apis.HeartbeatLabel }),
 		informers.WithTransform(func(object any) (any, error) {
 			if lease, ok := object.(*coordinationv1.Lease); ok {
 				lease.ManagedFields = nil

@@ -44,6 +44,17 @@ type note struct {
 	Revoked bool `json:"revoked,omitempty"`
 }
 
+// gpus that the Lease has entered for a pod, in the order of their names.
+func (t table) gpus(uid types.UID) (list []string) {
+	for gpu, owner := range t.owners {
+		if owner == uid {
+			list = append(list, gpu)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // LeaseError is a Lease that does not say what a lock must say.
 type LeaseError struct {
 	Lease      string // NAMESPACE/NAME

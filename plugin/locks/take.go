@@ -140,12 +140,13 @@ func (l *Locks) add(ctx context.Context, node string, content table, want []Clai
 						return next, nil, err
 					}
 				}
-				if at := s.towards(node, gpu); at != released {
+				entered := content.gpus(owner)
+				if at := s.towards(node, gpu, entered); at != released {
 					return next, &HeldError{node, gpu, claim.Pod, owner, note.Pod, at == reserved}, nil
 				}
 				judged[owner] = s
 				maps.DeleteFunc(next.owners, func(other string, uid types.UID) bool {
-					return uid == owner && s.towards(node, other) == released
+					return uid == owner && s.towards(node, other, entered) == released
 				})
 			}
 			next.owners[gpu] = claim.Pod

@@ -86,7 +86,7 @@ func TestHeld(t *testing.T) {
 			a.changePod("p", func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{} })
 		}, true, false},
 		{"pending and being deleted", func(a *api, p *v1.Pod) { a.changePod("p", func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{} }) }, false, false},
-		{"bound there to another GPU", func(a *api, p *v1.Pod) { _ = a.bind(p, "n1", "g5") }, false, false},
+		{"bound there, and rewritten", func(a *api, p *v1.Pod) { _ = a.bind(p, "n1", "g5") }, true, false},
 		{"bound elsewhere", func(a *api, p *v1.Pod) { _ = a.bind(p, "n2", "g0") }, false, false},
 		{"succeeded", func(a *api, p *v1.Pod) { a.changePod("p", finish(v1.PodSucceeded)) }, false, false},
 		{"failed", func(a *api, p *v1.Pod) { a.changePod("p", finish(v1.PodFailed)) }, false, false},
@@ -118,6 +118,19 @@ func TestHeld(t *testing.T) {
 			mustOwn(t, a, "n1", map[string]types.UID{"g0": p.UID}) // all or nothing
 		})
 	}
+}
+
+// What the Lease has entered for a plan that came to nothing is free, once the pod is bound to what a later plan has locked.
+func TestTheLockOfAnEarlierPlanIsNoObstacle(t *testing.T) {
+	a := newAPI(t)
+	p, q := a.addPod("p"), a.addPod("q")
+	mustTake(t, a.locks("a"), "n1", claim(p, "g0"))
+	mustTake(t, a.locks("b"), "n1", claim(p, "g5"))
+	if err := a.bind(p, "n1", "g5"); err != nil {
+		t.Fatal(err)
+	}
+	mustTake(t, a.locks("c"), "n1", claim(q, "g0", "g1"))
+	mustOwn(t, a, "n1", map[string]types.UID{"g0": q.UID, "g1": q.UID, "g5": p.UID})
 }
 
 // An owner without a note cannot be looked up: it is honoured, and Compare finds out.

@@ -12,20 +12,32 @@ import (
 	"github.com/frond-scheduler/frond/plugin/locks"
 )
 
-// Holdings are the bound pods that carry their GPUs, as they carry them: what Leases are compared with.
+// Holdings are the bound pods whose GPUs are known by name, and which the engine holds for them: what Leases are compared with.
+// What is only written on a pod is not among them, so that it enters no Lease.
 func (m *Mirror) Holdings() []locks.Holding {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	holdings := make([]locks.Holding, 0, len(m.pods))
 	for uid, p := range m.pods {
-		if p.allocated != "" {
+		if m.holds(p) {
 			holdings = append(holdings, locks.Holding{Node: p.node, Claimant: locks.Claimant{
-				Pod: uid, Namespace: p.name.Namespace, Name: p.name.Name, GPUs: strings.Split(p.allocated, ","),
+				Pod: uid, Namespace: p.name.Namespace, Name: p.name.Name, GPUs: slices.Clone(p.ids),
 			}})
 		}
 	}
 	slices.SortFunc(holdings, func(a, b locks.Holding) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
 	return holdings
+}
+
+// holds: the engine has exactly these GPUs under the pod. It gives by count what it was told by device, if it had that
+// reserved for another.
+func (m *Mirror) holds(p *pod) bool {
+	n := m.nodes[p.node]
+	if p.ids == nil || n == nil || !n.has(p.entry.Key) {
+		return false
+	}
+	held, err := m.engine.Pod(p.entry.Key)
+	return err == nil && held.GPUMask == n.in[p.entry.Key].GPUMask
 }
 
 // Find is the name of a bound pod with GPUs.

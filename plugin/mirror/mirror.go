@@ -55,21 +55,22 @@ type Mirror struct {
 	// snapshot: the cluster is looked at once, so that nobody knows since when things are as they are
 	snapshot bool
 
-	mu      sync.RWMutex
-	nodes   map[string]*node
-	names   []string // by slot; "": free
-	free    []uint32 // given back, oldest first
-	used    uint32   // slots handed out so far
-	pods    map[types.UID]*pod
-	on      map[string]map[types.UID]*pod     // by node name, known or not
-	reports map[string]*reported              // by node name, known or not
-	ids     map[string]string                 // GPU id → the node that it was reported of last
-	owners  map[string]map[types.UID]*lock    // by node name, known or not: what its Lease says
-	locked  map[types.UID]map[string]struct{} // the nodes whose Leases name a pod
-	yielded map[types.UID]struct{}            // pods whose own locks are no obstacle
-	short   map[string]struct{}               // nodes with locks whose GPUs somebody else has reserved
-	aging   map[string]struct{}               // nodes of which something will have lasted too long
-	news    []news                            // to be told
+	mu       sync.RWMutex
+	nodes    map[string]*node
+	names    []string // by slot; "": free
+	free     []uint32 // given back, oldest first
+	used     uint32   // slots handed out so far
+	pods     map[types.UID]*pod
+	on       map[string]map[types.UID]*pod     // by node name, known or not
+	reports  map[string]*reported              // by node name, known or not
+	renewals map[string]*renewal               // by node name, known or not: of agents' Leases
+	ids      map[string]string                 // GPU id → the node that it was reported of last
+	owners   map[string]map[types.UID]*lock    // by node name, known or not: what its Lease says
+	locked   map[types.UID]map[string]struct{} // the nodes whose Leases name a pod
+	yielded  map[types.UID]struct{}            // pods whose own locks are no obstacle
+	short    map[string]struct{}               // nodes with locks whose GPUs somebody else has reserved
+	aging    map[string]struct{}               // nodes of which something will have lasted too long
+	news     []news                            // to be told
 }
 
 type node struct {
@@ -88,8 +89,11 @@ type pod struct {
 	name      types.NamespacedName
 	node      string
 	created   time.Time
-	allocated string   // as written on it
+	carried   string   // the GPUs that were written on it when it was first seen here: with its Binding, if they are true
+	planned   bool     // they are those that this process had reserved for it
+	rewritten bool     // others are written on it by now
 	entry     shim.Pod // without node and GPUs, which depend on what is known of the node
+	ids       []string // its GPUs by name, as the engine was told; nil: by count, or as the report has it
 	told      string   // what was last said about it
 }
 
@@ -97,7 +101,7 @@ type pod struct {
 func New(engine Engine, reader *workload.Reader) *Mirror {
 	return &Mirror{
 		engine: engine, reader: reader, dirty: make(chan struct{}, 1), nodes: map[string]*node{},
-		pods: map[types.UID]*pod{}, on: map[string]map[types.UID]*pod{}, reports: map[string]*reported{},
+		pods: map[types.UID]*pod{}, on: map[string]map[types.UID]*pod{}, reports: map[string]*reported{}, renewals: map[string]*renewal{},
 		owners: map[string]map[types.UID]*lock{}, locked: map[types.UID]map[string]struct{}{},
 		yielded: map[types.UID]struct{}{}, short: map[string]struct{}{}, ids: map[string]string{},
 		now: time.Now, after: time.Minute, aging: map[string]struct{}{},
@@ -196,6 +200,7 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 	case workload.Unknown:
 		entry.Name = class.Gang.String()
 	}
+	carried := object.Annotations[workload.Allocated]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[object.UID]
@@ -204,19 +209,20 @@ func (m *Mirror) SetPod(object *v1.Pod) error {
 	}
 	if p == nil {
 		p = &pod{uid: object.UID, name: types.NamespacedName{Namespace: object.Namespace, Name: object.Name},
-			node: object.Spec.NodeName, created: object.CreationTimestamp.Time}
+			node: object.Spec.NodeName, created: object.CreationTimestamp.Time, carried: carried}
+		p.planned = m.planned(p, entry.Key)
 		m.pods[p.uid] = p
 		if m.on[p.node] == nil {
 			m.on[p.node] = map[types.UID]*pod{}
 		}
 		m.on[p.node][p.uid] = p
 		delete(m.yielded, p.uid)
-	} else if p.entry == entry && p.allocated == object.Annotations[workload.Allocated] {
+	} else if p.entry == entry && p.rewritten == (carried != p.carried) {
 		if n := m.nodes[p.node]; n == nil || n.has(entry.Key) {
 			return nil
 		}
 	}
-	p.entry, p.allocated = entry, object.Annotations[workload.Allocated]
+	p.entry, p.rewritten = entry, carried != p.carried
 	failed := m.settle(p.node).failed[entry.Key]
 	for name := range m.locked[p.uid] {
 		m.settle(name) // a Lease of another node that names it is wrong by now

@@ -259,7 +259,7 @@ func TestPods(t *testing.T) {
 	if e.puts != puts {
 		t.Error("the same again is no news")
 	}
-	grouped := podOf("member", "a", 1)
+	grouped := with(podOf("member", "a", 1), workload.Rank, "0")
 	grouped.Labels = map[string]string{workload.PodGroupLabel: "g"}
 	set(grouped)
 	if got := e.pods[shim.PodKey("uid-member")]; got.Name != "ml/g" || got.Gang != workload.GangKey(workload.GangID{Kind: workload.KindPodGroup, Namespace: "ml", Name: "g"}) {

@@ -45,6 +45,7 @@ func (m *Mirror) SetReport(report *nodereport.Report) (changed bool) {
 		m.reports[report.Node] = r
 	}
 	before, old := r.latest, r.old
+	m.wroteReport(before, report)
 	r.latest, r.uid, r.broken, r.old = report, report.UID, "", false
 	if before != nil && before.Same(report) && !old && m.nodes[report.Node] != nil {
 		// Only the heartbeat is new, and what came of the report before comes of it now.
@@ -173,6 +174,7 @@ func (m *Mirror) compose(name string, n *node) shim.Node {
 func (m *Mirror) CheckReports(now time.Time) (changed []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.checkRenewals(now)
 	silent, all := 0, 0
 	for name, r := range m.reports {
 		before := r.stale
@@ -188,7 +190,7 @@ func (m *Mirror) CheckReports(now time.Time) (changed []string) {
 			all++
 		}
 		if now.Sub(r.nonsense) > nodereport.Patience {
-			r.stale = r.latest.Stale(now)
+			r.stale = m.silent(name, r.latest, now)
 		}
 		if r.stale == "" {
 			continue

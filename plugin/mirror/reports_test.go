@@ -463,8 +463,8 @@ func TestPodsExchangeGPUsWhenDevicesAreRenumbered(t *testing.T) {
 	w := newWorld(t)
 	w.node("a", 4)
 	w.report(reportOf("a", 4, 100))
-	w.pod(allocated(grouped(podOf("p", "a", 2), "g"), uuids("a", 0, 1)))
-	w.pod(allocated(grouped(podOf("q", "a", 2), "g"), uuids("a", 2, 3)))
+	w.pod(with(allocated(grouped(podOf("p", "a", 2), "g"), uuids("a", 0, 1)), workload.Rank, "0"))
+	w.pod(with(allocated(grouped(podOf("q", "a", 2), "g"), uuids("a", 2, 3)), workload.Rank, "1"))
 	gang := workload.GangKey(workload.GangID{Kind: workload.KindPodGroup, Namespace: "ml", Name: "g"})
 	if err := w.engine.GangPut(shim.Request{Gang: gang, MinMember: 2, Priority: 7, OnlySlot: shim.None, Name: "ml/g"}, nil); err != nil {
 		t.Fatal(err)

@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +16,9 @@ import (
 
 // What the engine holds on a node follows from what is known of it, never from the order in which that was learnt:
 //
-//   - bound pods by device, when what is written on them, or the report, names as many GPUs of the node as they have and
-//     nobody before them has one of these; else by count. Pods that carry their GPUs come before those of which only the
-//     report knows, older ones before younger ones.
+//   - bound pods by device, when they are known to have GPUs of the node (evidence.go), as many as their limits say, and
+//     nobody before them has one of these; else by count. Pods that the node's Lease knows with these GPUs come before those
+//     that carry them without, and those before the ones of which only the report knows; older ones before younger ones.
 //   - locks of pods that are not bound, on GPUs that no bound pod has (locks.go).
 //   - healthy GPUs beyond what the node lets pods have, by count: its device plugin knows of something that the report
 //     does not.
@@ -93,8 +91,13 @@ func (n *node) has(key shim.Key) bool {
 
 // wanted is what the engine should hold on a node.
 func (m *Mirror) wanted(name string, n *node, leaving []shim.Key) []shim.Pod {
-	pods := slices.SortedFunc(maps.Values(m.on[name]), func(a, b *pod) int {
-		return cmp.Or(compareBool(a.allocated == "", b.allocated == ""), a.created.Compare(b.created), cmp.Compare(a.uid, b.uid))
+	pods := slices.Collect(maps.Values(m.on[name]))
+	proofs := make(map[*pod]proof, len(pods))
+	for _, p := range pods {
+		p.ids, proofs[p] = m.evidence(p)
+	}
+	slices.SortFunc(pods, func(a, b *pod) int {
+		return cmp.Or(cmp.Compare(proofs[b], proofs[a]), a.created.Compare(b.created), cmp.Compare(a.uid, b.uid))
 	})
 	wanted := make([]shim.Pod, 0, len(pods)+1)
 	taken := uint32(0)
@@ -105,7 +108,9 @@ func (m *Mirror) wanted(name string, n *node, leaving []shim.Key) []shim.Pod {
 			sentence = fmt.Sprintf("it has %s, of which another pod on the node has some; its GPUs are held by count", n.list(mask))
 			mask = 0
 		}
-		taken |= mask
+		if taken |= mask; mask == 0 {
+			p.ids = nil
+		}
 		if sentence != p.told {
 			if p.told = sentence; sentence != "" {
 				m.tell(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: p.name.Name, UID: p.uid}}, reason, sentence)
@@ -121,42 +126,4 @@ func (m *Mirror) wanted(name string, n *node, leaving []shim.Key) []shim.Pod {
 			Name: "withheld by " + name, Rank: shim.None})
 	}
 	return wanted
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	default:
-		return -1
-	}
-}
-
-// devices of a bound pod as a mask; 0: not known, and the sentence says why when somebody should look at it.
-func (m *Mirror) devices(n *node, p *pod) (mask uint32, reason, sentence string) {
-	r := m.reports[p.node]
-	if p.allocated == "" {
-		if r != nil && r.used != nil {
-			if mask = r.used.UsedBy(p.uid, p.name); bits.OnesCount32(mask) == int(p.entry.GPUs) {
-				return mask, "", ""
-			}
-		}
-		return 0, "", ""
-	}
-	if strings.Count(p.allocated, ",")+1 != int(p.entry.GPUs) {
-		return 0, ReasonUnknownGPU, fmt.Sprintf("it has %d GPUs and carries another number of them; they are held by count", p.entry.GPUs)
-	}
-	for id := range strings.SplitSeq(p.allocated, ",") {
-		index, found := m.index(n, id)
-		if !found || mask>>index&1 != 0 {
-			if r == nil || r.names == nil {
-				return 0, "", "" // a report may yet tell
-			}
-			return 0, ReasonUnknownGPU, fmt.Sprintf("it carries GPU %s, which node %s does not have, or carries it twice; its GPUs are held by count", shorten(id), p.node)
-		}
-		mask |= 1 << index
-	}
-	return mask, "", ""
 }

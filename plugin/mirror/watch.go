@@ -39,6 +39,7 @@ const (
 	ReasonStaleReport   = "StaleReport"   // on a GpuNodeStatus
 	ReasonUnknownGPU    = "UnknownGPU"    // on a pod
 	ReasonGPUConflict   = "GPUConflict"   // on a pod
+	ReasonRewritten     = "GPUsRewritten" // on a pod
 )
 
 // Watch registers handlers; the returned function says whether both have seen everything that was there at the start.

@@ -97,8 +97,9 @@ func (w *watcher) reportDeleted(object any) {
 // reportsPause is how often silent agents are looked for.
 const reportsPause = 500 * time.Millisecond
 
-// RunReports acts on agents that fall silent, until the context ends. checked is called after each look.
-func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer Observer, checked func()) {
+// RunReports acts on agents that fall silent, until the context ends, as soon as all that was there at the start is known:
+// a report alone may be older than its agent's last sign of life. checked is called after each look.
+func (m *Mirror) RunReports(ctx context.Context, synced func() bool, now func() time.Time, observer Observer, checked func()) {
 	ticker := time.NewTicker(reportsPause)
 	defer ticker.Stop()
 	for {
@@ -106,6 +107,9 @@ func (m *Mirror) RunReports(ctx context.Context, now func() time.Time, observer 
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			if !synced() {
+				continue
+			}
 			for _, name := range m.CheckReports(now()) {
 				observer.ReportChanged(name)
 			}

@@ -94,7 +94,7 @@ func (r *Report) Replicated(allocatable uint32) bool {
 	return len(r.Devices) > 0 && (allocatable > shim.GPUsMax || times(uint32(len(r.Devices))) || times(r.Healthy()))
 }
 
-// Period is how often agents write; Patience is how long a report without a new heartbeat is not worth a word.
+// Period is how often agents are heard of; Patience is how long a silent one is not worth a word.
 const (
 	Period   = 30 * time.Second
 	Patience = 3 * Period
@@ -103,8 +103,8 @@ const (
 // Got stands in the sentences of Stale before what was there, which is another with every heartbeat.
 const Got = ", got "
 
-// Stale is a sentence when the agent has not been heard of for too long, else "". A clock that runs ahead is no sign of
-// life either.
+// Stale is a sentence when the heartbeat in the report is too old, else "". A clock that runs ahead is no sign of life either.
+// It counts for agents that have no Lease.
 func (r *Report) Stale(now time.Time) string {
 	age := now.Sub(r.Heartbeat)
 	switch {

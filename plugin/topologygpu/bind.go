@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,7 +26,7 @@ import (
 )
 
 // Bind writes the pod's node, GPUs, rank and domain in one write, once everything that its gang needs is locked. Pods
-// without GPUs are DefaultBinder's; those of a gang wait for its locks, too.
+// without GPUs are DefaultBinder's, but for those of a gang, which wait for its locks, too, and get their rank.
 func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	c := read(state)
 	if c == nil {
@@ -38,11 +39,12 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 			return fwk.AsStatus(fmt.Errorf("locking the GPUs of pod %s/%s's gang: %w", pod.Namespace, pod.Name, err))
 		}
 	}
-	if c.gpus == 0 && (gate == nil || p.locks == nil) {
+	if c.gpus == 0 && gate == nil {
 		return fwk.NewStatus(fwk.Skip)
 	}
-	if c.gpus == 0 { // nothing to lock, but another leader must not bind it beside ours either
-		if err := p.assign(ctx, pod, node, nil, gate, c.plan); err != nil {
+	if c.gpus == 0 { // nothing to lock, but another leader must not bind it beside ours either; its rank says that it is bound by us
+		rank := map[string]string{workload.Rank: strconv.FormatUint(uint64(p.table.Rank(pod.UID)), 10)}
+		if err := p.assign(ctx, pod, node, rank, gate, c.plan); err != nil {
 			return fwk.AsStatus(fmt.Errorf("binding pod %s/%s to node %s: %w", pod.Namespace, pod.Name, node, err))
 		}
 		return nil
@@ -75,7 +77,7 @@ func (c *cluster) annotations(pod *v1.Pod, node string) (map[string]string, erro
 	return annotations, err
 }
 
-// PostBind hears of members without GPUs that DefaultBinder has bound.
+// PostBind hears of members without GPUs.
 func (p *Plugin) PostBind(_ context.Context, state fwk.CycleState, pod *v1.Pod, node string) {
 	if c := read(state); c != nil && c.member && c.gpus == 0 {
 		p.bound(pod, node)
@@ -109,7 +111,7 @@ var errElsewhere = errors.New("another scheduler has bound the pod")
 // takes a pod's locks away writes to the pod first, so that a Binding prepared before is refused. A version that has
 // changed for another reason (upstream notes nominations on the pod) is looked up, and the locks are taken again.
 // gate: of the pod's gang and its numbered plan, whose locks are had; nil: in no gang, and its lock is still to be taken.
-// annotations: nil for a pod without GPUs, which locks none.
+// annotations: without GPUs for a pod that has none, and locks none.
 func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotations map[string]string, gate *gangs.Gate, number uint64) error {
 	binding := &v1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: annotations},
@@ -125,7 +127,7 @@ func (p *Plugin) assign(ctx context.Context, pod *v1.Pod, node string, annotatio
 	}
 	begun, pause := p.now(), bindPauseLeast
 	for {
-		if !locked && annotations != nil {
+		if !locked && annotations[workload.Allocated] != "" {
 			if err := p.lockPod(ctx, pod, node, annotations); err != nil {
 				return err
 			}

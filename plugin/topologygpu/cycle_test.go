@@ -343,7 +343,12 @@ func TestAGangFromLeadToPermit(t *testing.T) {
 			t.Errorf("%s: %v %v", member.Name, status, wait)
 		}
 	}
-	b.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+	ranks := make(chan string, 3)
+	b.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		bound := action.(clienttesting.CreateAction).GetObject().(*v1.Binding)
+		ranks <- bound.Name + " " + bound.Annotations[workload.Rank]
+		return true, bound, nil
+	})
 	binding := make(chan *fwk.Status, 2)
 	for _, member := range pods[:2] {
 		go func() { binding <- b.plugin.Bind(ctx, states[member.Name], member, places[member.Name]) }()
@@ -353,13 +358,16 @@ func TestAGangFromLeadToPermit(t *testing.T) {
 		t.Errorf("a member is bound before the driver has come through its PreBind: %v", status)
 	case <-time.After(50 * time.Millisecond):
 	}
-	if status := b.plugin.Bind(ctx, states["driver"], lead, "node-4"); !status.IsSkip() {
-		t.Errorf("DefaultBinder binds members without GPUs: %v", status)
+	if status := b.plugin.Bind(ctx, states["driver"], lead, "node-4"); !status.IsSuccess() {
+		t.Fatal(status)
 	}
 	for range 2 {
 		if status := <-binding; !status.IsSuccess() {
 			t.Error(status)
 		}
+	}
+	if got := slices.Sorted(slices.Values([]string{<-ranks, <-ranks, <-ranks})); !slices.Equal(got, []string{"driver 0", "w-0 1", "w-1 2"}) {
+		t.Errorf("each is known by its rank as bound by us, the one without GPUs, too: %v", got)
 	}
 	b.check()
 }
@@ -569,6 +577,35 @@ func TestHalfBoundGangsArePlannedAround(t *testing.T) {
 	}
 }
 
+// A pod that came with its node is no part of a gang, whatever it says: the gang is not whole with it, nor planned around it.
+func TestPodsThatCameWithANodeDoNotCount(t *testing.T) {
+	for _, gpus := range []int64{0, 8} {
+		b := newBench(t)
+		foreign := pod("foreign", gpus, 1)
+		foreign.Labels[workload.PodGroupLabel] = group
+		foreign.Spec.NodeName = "node-3"
+		b.pods = append(b.pods, foreign)
+		b.look()
+		pods := []*v1.Pod{pod("w-0", 8, 1), pod("w-1", 8, 1)}
+		b.gang(3, foreign, pods[0], pods[1])
+		if _, _, status := b.preFilter(pods[0]); status.IsSuccess() || !strings.Contains(status.Message(), "has 2 of 3 pods") {
+			t.Errorf("it completes the gang: %v", status)
+		}
+		b = newBench(t)
+		b.pods = append(b.pods, foreign)
+		b.look()
+		b.gang(2, foreign, pods[0], pods[1])
+		if _, _, status := b.preFilter(pods[0]); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		places := append(b.plannedNode(pods[0]), b.plannedNode(pods[1])...)
+		slices.Sort(places)
+		if !slices.Equal(places, []string{"node-1", "node-2"}) {
+			t.Errorf("planned around it: %v", places)
+		}
+	}
+}
+
 // The rest of a half-bound gang goes where it was locked, if that is known of all of it and still to be had.
 func TestHalfBoundGangsAreFinishedInPlace(t *testing.T) {
 	lower, upper := "node-2-gpu-0 node-2-gpu-1 node-2-gpu-2 node-2-gpu-3", "node-2-gpu-4 node-2-gpu-5 node-2-gpu-6 node-2-gpu-7"
@@ -586,7 +623,7 @@ func TestHalfBoundGangsAreFinishedInPlace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			pods := []*v1.Pod{pod("w-0", 4, 1), pod("w-1", 4, 1), pod("w-2", 4, 1)}
-			pods[0].Spec.NodeName = "node-1"
+			pods[0].Spec.NodeName, pods[0].Annotations[workload.Rank] = "node-1", "0"
 			b.pods = append(b.pods, pods[0])
 			if c.taken {
 				other := pod("other", 4, 1)

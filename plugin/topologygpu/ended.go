@@ -100,6 +100,9 @@ func compactEnded(object any) (any, error) {
 			metav1.SetMetaDataLabel(&slim.ObjectMeta, key, value)
 		}
 	}
+	if rank, bound := pod.Annotations[workload.Rank]; bound { // else it would be no member
+		metav1.SetMetaDataAnnotation(&slim.ObjectMeta, workload.Rank, rank)
+	}
 	if claim, named := workload.ClaimName(pod); named {
 		metav1.SetMetaDataAnnotation(&slim.ObjectMeta, workload.ClaimAnnotation, claim.Name)
 	}

@@ -179,6 +179,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	c.ctx, c.first, c.recorder = ctx, handle, newRecorder(ctx, handle)
 	c.sources = newSources()
 	c.reader = workload.NewReader(c.args.Resources, c.sources.owners, c.sources.claims)
+	c.reader.Serve(func(schedulerName string) bool { _, ours := c.profiles.Load(schedulerName); return ours })
 	if utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
 		c.reader.LeaveNativeGroups()
 	}

@@ -3,6 +3,7 @@
 package topologygpu
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -156,7 +157,7 @@ func TestBoundPodsFindTheirGangLater(t *testing.T) {
 	o := &observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}
 	pods := []*v1.Pod{ownedBy(pod("w-0", 8, 1), "kubeflow.org/v1", "PyTorchJob", "tj", "u"), ownedBy(pod("w-1", 8, 1), "kubeflow.org/v1", "PyTorchJob", "tj", "u")}
 	for i, p := range pods {
-		p.Spec.NodeName = b.nodes[i].Name
+		p.Spec.NodeName, p.Annotations[workload.Rank] = b.nodes[i].Name, fmt.Sprint(i)
 		o.PodSeen(p)
 		if err := b.plugin.mirror.SetPod(p); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,30 @@ import (
 	"time"
 )
 
+// The question is answered by what the election has told, whatever the metrics are doing: a collector may ask it.
+func TestALeaderIsToldByItsElections(t *testing.T) {
+	l := &Leader{leases: map[string]bool{}}
+	wants := func(leading, elected bool) {
+		t.Helper()
+		if gotLeading, gotElected := l.Leading(); gotLeading != leading || gotElected != elected {
+			t.Errorf("got leading %v, elected %v", gotLeading, gotElected)
+		}
+	}
+	wants(false, false)
+	one, other := l.NewLeaderMetric(), l.NewLeaderMetric()
+	wants(false, false)
+	one.Off("one")
+	wants(false, true)
+	one.On("one")
+	other.Off("other")
+	one.SlowpathExercised("one")
+	wants(true, true)
+	one.Off("one")
+	wants(false, true)
+	other.On("other")
+	wants(true, true)
+}
+
 func TestAProcessWithoutAnElectionLeadsOnceThatIsCertain(t *testing.T) {
 	b := newBench(t)
 	clock := time.Unix(1000, 0)

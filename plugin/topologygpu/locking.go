@@ -57,6 +57,7 @@ func (c *cluster) startLocks(ctx context.Context, logger klog.Logger, config *re
 	c.locks, err = locks.New(client, locks.Options{
 		Namespace: c.lockNamespace, Holder: holder, Logger: logger, Now: c.now, Leading: c.leading,
 		Bound:   c.mirror.Holdings,
+		GPUs:    func(pod *v1.Pod) int { return int(c.reader.GPUs(pod)) },
 		HasNode: func(name string) bool { _, known := c.mirror.Slot(name); return known },
 		Find:    c.mirror.Find,
 		GangOf:  c.leaseOf,

@@ -3,6 +3,7 @@
 package topologygpu
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestWhatRunsIsKnownAfterARestart(t *testing.T) {
 	b := newBench(t)
 	o := &observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}
 	bound := func(pod *v1.Pod, node int) {
-		pod.Spec.NodeName = b.nodes[node].Name
+		pod.Spec.NodeName, pod.Annotations[workload.Rank] = b.nodes[node].Name, fmt.Sprint(node)
 		o.PodSeen(pod)
 		if err := b.plugin.mirror.SetPod(pod); err != nil {
 			t.Fatal(err)

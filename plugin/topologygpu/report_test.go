@@ -144,7 +144,7 @@ func TestAClaimFollowsItsPod(t *testing.T) {
 		t.Fatalf("given back: %+v", got)
 	}
 	bound := one.DeepCopy()
-	bound.Spec.NodeName, bound.Annotations[workload.Allocated] = "node-3", "GPU-b,GPU-a"
+	bound.Spec.NodeName, bound.Annotations[workload.Allocated], bound.Annotations[workload.Rank] = "node-3", "GPU-b,GPU-a", "0"
 	b.seen(bound)
 	if got := b.claim("mine"); got.Phase != apis.ClaimBound || got.Node != "node-3" || strings.Join(got.GPUs, " ") != "GPU-b GPU-a" {
 		t.Fatalf("bound: %+v", got)
@@ -243,7 +243,7 @@ func TestAClaimOfAGangIsAsFarAsItsLastPod(t *testing.T) {
 		t.Errorf("both are reserved: %+v", got)
 	}
 	bound := first.DeepCopy()
-	bound.Spec.NodeName = "node-1"
+	bound.Spec.NodeName, bound.Annotations[workload.Rank] = "node-1", "0"
 	b.seen(bound)
 	if got := b.claim("all"); got.Phase != apis.ClaimReserved || got.Message != "1 of 2 pods have their GPUs" {
 		t.Errorf("one is still to come: %+v", got)
@@ -347,7 +347,7 @@ func TestAPodGroupFromItsFirstPodToItsEnd(t *testing.T) {
 	expect("planned", apis.GroupScheduling, "0 0 0 0", "places are reserved")
 	for i, p := range pods {
 		pods[i] = p.DeepCopy()
-		pods[i].Spec.NodeName = fmt.Sprintf("node-%d", i+1)
+		pods[i].Spec.NodeName, pods[i].Annotations[workload.Rank] = fmt.Sprintf("node-%d", i+1), fmt.Sprint(i)
 		b.seen(pods[i])
 		if i == 0 {
 			expect("half", apis.GroupScheduling, "1 0 0 0", "")
@@ -392,6 +392,7 @@ func TestAPodThatVanishedCountsUntilItsEndIsKnown(t *testing.T) {
 	b.observer.objectSet(b.object("PodGroup", group, `{"minMember": 1}`, nil))
 	running := pod("w-0", 8, 1)
 	running.Labels[workload.PodGroupLabel], running.Spec.NodeName, running.Status.Phase = group, "node-1", v1.PodRunning
+	running.Annotations[workload.Rank] = "0"
 	b.seen(running)
 	b.observer.PodGone(running)
 	if got := b.group(group); got.Phase != apis.GroupRunning {
@@ -414,6 +415,7 @@ func TestEndedPodsAreCountedAfterARestart(t *testing.T) {
 	for i, phase := range []v1.PodPhase{v1.PodSucceeded, v1.PodFailed} {
 		ended := pod(fmt.Sprintf("w-%d", i), 8, 1)
 		ended.Labels[workload.PodGroupLabel], ended.Spec.NodeName, ended.Status.Phase = group, "node-1", phase
+		ended.Annotations[workload.Rank] = fmt.Sprint(i)
 		b.seen(ended)
 	}
 	if got := b.group(group); got.Phase != apis.GroupFailed || got.Succeeded != 1 || got.Failed != 1 || !got.Start.IsZero() {

@@ -38,22 +38,27 @@ func (o *observer) watchReports(ctx context.Context, config *rest.Config, out *s
 	if err != nil {
 		return nil, fmt.Errorf("making a client for GpuNodeStatus objects: %w", err)
 	}
-	informer, seen, err := o.mirror.WatchReports(o.logger, client, o)
+	reports, reportsSeen, err := o.mirror.WatchReports(o.logger, client, o)
+	if err != nil {
+		return nil, err
+	}
+	leases, leasesSeen, err := o.mirror.WatchRenewals(o.logger, o.first.ClientSet(), o.now)
 	if err != nil {
 		return nil, err
 	}
 	// Who was silent before we started is no better than who falls silent later.
 	first := sync.OnceFunc(func() { o.mirror.CheckReports(o.now()) })
 	synced = func() bool {
-		if !seen() {
+		if !reportsSeen() || !leasesSeen() {
 			return false
 		}
 		first()
 		return true
 	}
 	told := &toldReports{out: out, leading: o.leading, before: map[string]mirror.Verdict{}}
-	go informer.RunWithContext(ctx)
-	go o.mirror.RunReports(ctx, o.now, o, func() {
+	go reports.RunWithContext(ctx)
+	go leases.RunWithContext(ctx)
+	go o.mirror.RunReports(ctx, synced, o.now, o, func() {
 		told.tell(o.mirror.Verdicts())
 		if o.caughtUp.Load() && o.reportsChanged.Swap(false) {
 			o.wakeSingle(o.logger)

@@ -159,12 +159,13 @@ func (s *Claims) Drop(claim *Claim) {
 // read anew.
 func (s *Claims) Use(pod *v1.Pod) (passed []types.NamespacedName) {
 	name, named := ClaimName(pod)
+	foreign := pod.Spec.NodeName != "" && !BoundByUs(pod) // whoever set its node has not asked for the claim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old, using := s.of[pod.UID]; using && (!named || old != name) {
+	if old, using := s.of[pod.UID]; using && (!named || foreign || old != name) {
 		passed = s.leave(pod.UID)
 	}
-	if !named {
+	if !named || foreign {
 		return passed
 	}
 	users := s.users[name]

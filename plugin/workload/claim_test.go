@@ -122,6 +122,9 @@ func TestAClaimHasOneHolder(t *testing.T) {
 	at := func(name string, second int64, node string) *v1.Pod {
 		p := claiming(pod(name, 8), "c")
 		p.CreationTimestamp, p.Spec.NodeName = metav1.NewTime(time.Unix(second, 0)), node
+		if node != "" {
+			with(p, Rank, "0")
+		}
 		return p
 	}
 	a, b, c := at("a", 30, ""), at("b", 20, ""), at("c", 10, "")
@@ -144,6 +147,12 @@ func TestAClaimHasOneHolder(t *testing.T) {
 		t.Errorf("got %v", passed)
 	}
 	expect("who comes later waits", "c")
+	foreign := claiming(pod("f", 8), "c")
+	foreign.Spec.NodeName = "node-3"
+	if passed := r.claims.Use(foreign); passed != nil {
+		t.Errorf("one that came with a node: got %v", passed)
+	}
+	expect("who came with a node has not asked", "c")
 	if passed := r.claims.Use(at("b", 20, "node-1")); fmt.Sprint(passed) != "[ml/c]" {
 		t.Errorf("got %v", passed)
 	}

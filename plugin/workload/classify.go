@@ -14,6 +14,13 @@ import (
 func (r *Reader) Classify(pod *v1.Pod) Class {
 	line := r.owners.lineage(pod)
 	class := Class{GPUs: r.GPUs(pod), Index: rankIndex(&line, pod), Needs: line.silent}
+	if !r.admits(pod) {
+		class.Needs = nil
+		if class.GPUs > 0 {
+			class.Kind = Single
+		}
+		return class
+	}
 	claim, problem := r.Claim(pod)
 	settled := pod.Spec.NodeName != "" // what it is cannot be held against it any more
 
@@ -61,6 +68,16 @@ func (r *Reader) Classify(pod *v1.Pod) Class {
 	}
 	return class
 }
+
+// admits: the pod may be in a gang. One of another scheduler may not, nor one whose node somebody else has set, whatever it says
+// of itself: it was never part of a plan, so it neither completes a gang nor stands for a member that is missing.
+func (r *Reader) admits(pod *v1.Pod) bool {
+	return (r.serves == nil || r.serves(pod.Spec.SchedulerName)) && (pod.Spec.NodeName == "" || BoundByUs(pod))
+}
+
+// BoundByUs says whether this scheduler, or one like it, has bound the pod: its Binding writes the rank, which an admission
+// policy lets nobody else write (docs/security.md).
+func BoundByUs(pod *v1.Pod) bool { return pod.Spec.NodeName != "" && has(pod.Annotations, Rank) }
 
 // unseen waits for an owner.
 func unseen(class Class, pod *v1.Pod, owner *metav1.OwnerReference) Class {

@@ -21,8 +21,16 @@ func TestClassify(t *testing.T) {
 	nativeGang := Class{Kind: Member, GPUs: 8, Gang: GangID{Kind: KindNativeGroup, Namespace: "ml", Name: "g"}, Needs: nativeGroups}
 	other := of(pod("a", 8), gang)
 	other.Namespace = "theirs"
-	bound := grouped(of(pod("a", 8), gang), "g")
+	bound := with(grouped(of(pod("a", 8), gang), "g"), Rank, "0")
 	bound.Spec.NodeName = "node-1"
+	foreign := grouped(of(pod("a", 8), gang), "g") // it came with a node, or another scheduler has bound it
+	foreign.Spec.NodeName = "node-1"
+	idle := grouped(pod("a"), "g")
+	idle.Spec.NodeName = "node-1"
+	elsewhere := with(grouped(pod("a", 8), "g"), Rank, "0")
+	elsewhere.Spec.SchedulerName = "another-scheduler"
+	settled := elsewhere.DeepCopy()
+	settled.Spec.NodeName = "node-1"
 	for _, test := range []struct {
 		name    string
 		objects []any
@@ -41,6 +49,10 @@ func TestClassify(t *testing.T) {
 		{"group wins over Job", []any{gang}, grouped(of(pod("a", 8), gang), "g"), member(8)},
 		{"group waits for its Job, which carries annotations", nil, grouped(of(pod("a", 8), gang), "g"), Class{Kind: Unknown, GPUs: 8, Gang: jobGang, Needs: jobs}},
 		{"unless it is bound", nil, bound, member(8)},
+		{"bound by somebody else", []any{gang}, foreign, Class{Kind: Single, GPUs: 8}},
+		{"bound by somebody else, no GPUs", nil, idle, Class{Kind: Plain}},
+		{"of another scheduler", nil, elsewhere, Class{Kind: Single, GPUs: 8}},
+		{"of another scheduler, bound", nil, settled, Class{Kind: Single, GPUs: 8}},
 		{"group without GPUs", nil, grouped(pod("a"), "g"), member(0)},
 		{"Job with gpu-count", []any{gang}, of(pod("a", 8), gang), Class{Kind: Member, GPUs: 8, Gang: jobGang}},
 		{"Job with gpu-count, no limits", []any{gang}, of(pod("a"), gang), Class{Kind: Member, Gang: jobGang}},
@@ -57,7 +69,9 @@ func TestClassify(t *testing.T) {
 		{"a pod that owns pods, as Spark's driver", nil, owned(pod("a", 8), "v1 Pod driver u"), Class{Kind: Single, GPUs: 8}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := reader(t, test.objects...).Classify(test.pod); got != test.want {
+			r := reader(t, test.objects...)
+			r.Serve(func(schedulerName string) bool { return schedulerName != "another-scheduler" })
+			if got := r.Classify(test.pod); got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 		})
@@ -109,7 +123,7 @@ func TestNativeGroupsAreUpstreamsWhereItFormsThem(t *testing.T) {
 	if got := r.Classify(native(pod("a"))); got != (Class{Kind: Plain}) {
 		t.Errorf("without GPUs: %+v", got)
 	}
-	bound := native(pod("a", 8))
+	bound := native(with(pod("a", 8), Rank, "0"))
 	bound.Spec.NodeName = "node-1"
 	if got := r.Classify(bound); got.Kind != Member {
 		t.Errorf("bound: %+v", got)

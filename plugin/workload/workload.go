@@ -110,6 +110,7 @@ type Reader struct {
 	claims *Claims
 
 	nativeTaken bool // upstream forms native groups itself
+	serves      func(schedulerName string) bool
 	findGPU     func(id string) (shim.Named, bool)
 }
 
@@ -124,6 +125,9 @@ func NewReader(resources []string, owners *Owners, claims *Claims) *Reader {
 
 // FindGPUs says who knows where the GPU with an id is, for claims that prefer some. To be called before the first request.
 func (r *Reader) FindGPUs(find func(id string) (shim.Named, bool)) { r.findGPU = find }
+
+// Serve says which schedulers' pods may be in gangs; else those of all may. To be called before the first pod is read.
+func (r *Reader) Serve(serves func(schedulerName string) bool) { r.serves = serves }
 
 // LeaveNativeGroups says that upstream's own gang scheduling is on. It takes a native group through one cycle of its own, in which
 // all members must be in the queue, and we hold all but the lead back until they are planned: such a group would wait for ever,

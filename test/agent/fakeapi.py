@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server that knows one kind, its node and how to misbehave. It checks what the real one would check of a
-server-side apply, remembers every status that it accepted, and answers writes as `mood` tells it."""
+"""An API server that knows one node, its report, its Lease and how to misbehave. It checks what the real one would check of
+a server-side apply, remembers every status and every renewal that it accepted, and answers writes as `mood` and `lease_mood`
+tell it."""
 import json
 import re
 import socket
@@ -11,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
 
 BASE = "/apis/gpu.scheduling/v1/gpunodestatuses/"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/frond-system/leases/"
 NODE_UID = "0a1b2c3d-0000-4000-8000-00000000cafe"
 
 
@@ -38,7 +40,11 @@ class FakeApi:
         self.forbid_reads = False
         self.refuse_reads = 0  # so many of each path
         self.accepted = []  # (when, status)
-        self.requests = []  # (when, HTTP code)
+        self.requests = []  # (when, HTTP code) of what is written of the report
+        self.lease_mood = lambda count: None  # as mood
+        self.lease_there = False
+        self.renewals = []  # (when, renewTime) that were accepted
+        self.lease_requests = []  # (when, HTTP code)
         self.complaints = []  # requests that no agent should make
         self.server, self.port = None, port
         self.up()
@@ -138,9 +144,10 @@ class FakeApi:
 
     def handle(self, request):
         body = request.rfile.read(int(request.headers.get("Content-Length", "0")))
+        of_lease = request.path.startswith(LEASES)
+        requests, mood = (self.lease_requests, self.lease_mood) if of_lease else (self.requests, self.mood)
         with self.lock:
-            count = len(self.requests)
-            mood = self.mood(count)
+            mood = mood(len(requests))
         headers = {}
         if isinstance(mood, (int, float)):
             time.sleep(mood)
@@ -150,7 +157,7 @@ class FakeApi:
         else:
             code = self.apply(request, body)
         with self.lock:
-            self.requests.append((time.monotonic(), code))
+            requests.append((time.monotonic(), code))
         message = {"kind": "Status", "code": code, "message": f"fake answer {code}"} if code >= 400 else json.loads(body)
         self.send(request, code, headers, message)
 
@@ -171,8 +178,9 @@ class FakeApi:
         if request.headers.get("Authorization") != "Bearer " + self.token:
             return 401
         url = urlparse(request.path)
+        of_lease = url.path == LEASES + "gns-" + self.node
         match = re.fullmatch(re.escape(BASE) + r"([a-z0-9.-]+)(/status)?", url.path)
-        if match is None or match[1] != self.node:
+        if not of_lease and (match is None or match[1] != self.node):
             self.complain(f"PATCH {request.path}: not its own node's object")
             return 403
         if parse_qs(url.query) != {"fieldManager": ["frond-agent"], "force": ["true"]}:
@@ -182,9 +190,12 @@ class FakeApi:
             self.complain("Content-Type " + str(request.headers.get("Content-Type")))
             return 415
         said = json.loads(body)
-        metadata = {"name": self.node}
-        if match[2] is None and not self.forbid_reads:
-            metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": NODE_UID}]
+        owners = {}
+        if not self.forbid_reads:
+            owners["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": NODE_UID}]
+        if of_lease:
+            return self.renew(said, owners)
+        metadata = {"name": self.node, **(owners if match[2] is None else {})}
         if (said["apiVersion"], said["kind"], said["metadata"]) != ("gpu.scheduling/v1", "GpuNodeStatus", metadata):
             self.complain("object " + body[:200].decode())
             return 422
@@ -203,3 +214,16 @@ class FakeApi:
         with self.lock:
             self.accepted.append((time.monotonic(), status))
         return 200
+
+    def renew(self, said, owners):
+        time_said = said.get("spec", {}).get("renewTime", "")
+        want = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": "gns-" + self.node, "labels": {"gpu.scheduling/heartbeat": "true"}, **owners},
+                "spec": {"holderIdentity": self.node, "leaseDurationSeconds": 90, "renewTime": time_said}}
+        if said != want or re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", time_said) is None:
+            self.complain(f"Lease {said}")
+            return 422
+        with self.lock:
+            self.renewals.append((time.monotonic(), time_said))
+            code, self.lease_there = 200 if self.lease_there else 201, True
+        return code

@@ -16,7 +16,7 @@ try:
     rig.wait_healthy()
     time.sleep(2)
     before, reads = rig.cpu(), rig.metric("frond_agent_reads_total")
-    begin, writes = time.monotonic(), len(rig.statuses())
+    begin, writes, renewals = time.monotonic(), len(rig.statuses()), len(rig.renewals())
     time.sleep(seconds)
     used, lasted = rig.cpu() - before, time.monotonic() - begin
     reads = rig.metric("frond_agent_reads_total") - reads
@@ -26,7 +26,7 @@ try:
     print("| agent, idle | measured | target |\n|---|---|---|")
     print(f"| memory | {rss:.2f} MiB (peak while starting {peak / 2**10:.2f}) | {RSS_MIB:.2f} MiB |")
     print(f"| processor | {percent:.3f} % of a core, {used / reads * 1e6:.0f} µs a look | {CPU_PERCENT} % |")
-    print(f"\n{reads:.0f} looks and {len(rig.statuses()) - writes} writes in {lasted:.0f} s")
+    print(f"\n{reads:.0f} looks, {len(rig.statuses()) - writes} reports and {len(rig.renewals()) - renewals} renewals in {lasted:.0f} s")
     good = rss <= RSS_MIB and percent < CPU_PERCENT
 finally:
     rig.close()

@@ -95,6 +95,10 @@ class Rig:
         with self.api.lock:
             return [status for _, status in self.api.accepted]
 
+    def renewals(self):
+        with self.api.lock:
+            return [when for when, _ in self.api.renewals]
+
     def wait(self, what, condition, seconds):
         end = time.monotonic() + seconds
         while time.monotonic() < end:

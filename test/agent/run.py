@@ -53,20 +53,28 @@ def ends_well(rig):
     check("Sanitizer" not in rig.logged() and "runtime error" not in rig.logged(), rig.logged())
 
 
-def idle_writes_only_heartbeats(rig_of):
-    rig = rig_of(SANITIZED, "utilization 0 5\nused 0 500", args=["--heartbeat", "4s", "--interval", "50ms"])
+def idle_renews_its_lease(rig_of):
+    """With a heartbeat of 30 s these are two or three renewals a minute, and a report every 5 to 5.6 minutes."""
+    rig = rig_of(SANITIZED, "utilization 0 5\nused 0 500", args=["--heartbeat", "1s", "--interval", "50ms"])
     rig.wait_healthy()
     for i in range(60):  # use that wavers is no news, however unevenly a busy machine looks: all is far from 2.5 and 7.5
         rig.machine(f"utilization 0 {4 + i % 3}\nused 0 {500 + i % 7 * 20}")
-        time.sleep(0.2)
+        time.sleep(0.4)
     with rig.api.lock:
-        times = [when for when, _ in rig.api.accepted]
-    gaps = [b - a for a, b in zip(times, times[1:])]
-    check(2 <= len(gaps) <= 4, f"{len(gaps)} writes in 12 s with a heartbeat of 4 s")
-    check(all(3.4 < gap < 5.5 for gap in gaps), f"gaps {gaps}")
-    check(len({round(gap, 2) for gap in gaps}) > 1, f"no jitter: {gaps}")
+        reports = [when for when, _ in rig.api.accepted]
+        renewals = list(rig.api.renewals)
+    gaps = [b - a for a, b in zip(reports, reports[1:])]
+    check(len(gaps) in (1, 2) and all(9.9 < gap < 12.5 for gap in gaps), f"gaps of reports {gaps} with a heartbeat of 1 s")
+    beats = [b - a for (a, _), (b, _) in zip(renewals, renewals[1:])]
+    check(16 <= len(beats) <= 28, f"{len(beats)} renewals in 24 s with a heartbeat of 1 s")
+    check(all(0.8 < beat < 2.5 for beat in beats), f"gaps of renewals {beats}")
+    check(len({round(beat, 2) for beat in beats}) > 3, f"no jitter: {beats}")
+    times = [said for _, said in renewals]
+    check(times == sorted(set(times)), f"renewTime stands still or goes back: {times}")
+    check(renewals[0][0] > reports[0], "the Lease was there before the report")
     check(all(status["devices"][0]["utilization"] == 5 for status in rig.statuses()[1:]), "utilisation is not calm")
     check(rig.statuses()[0]["heartbeat"] < rig.statuses()[-1]["heartbeat"], "the heartbeat stands still")
+    check(time.time() - rig.metric("frond_agent_renewed_timestamp_seconds") < 4, "the metric")
     ends_well(rig)
 
 
@@ -103,7 +111,9 @@ def api_is_down(rig_of):
     rig.wait("a report after the outage", lambda: len(rig.statuses()) > count, 31)
     check(rig.statuses()[-1]["devices"][1]["health"] == "Unhealthy", "what happened meanwhile is missing")
     rig.wait("accepted again", lambda: "accepted again" in rig.logged(), 5)
-    check(rig.logged().count("not accepted") == 1, "one line for one outage\n" + rig.logged())
+    rig.wait("the Lease as well", lambda: rig.renewals() and rig.renewals()[-1] > rig.api.accepted[-1][0], 10)
+    for what in ("report", "Lease"):
+        check(rig.logged().count(f"the {what} was not accepted") <= 1, "one line for one outage\n" + rig.logged())
     ends_well(rig)
 
 
@@ -115,31 +125,41 @@ def api_is_down_at_the_start(rig_of):
     ends_well(rig)
 
 
+def said(rig):
+    """How often it was heard of: reports and renewals."""
+    return len(rig.statuses()) + len(rig.renewals())
+
+
+def refusals(rig):
+    with rig.api.lock:
+        return sum(code == 401 for _, code in [*rig.api.requests, *rig.api.lease_requests])
+
+
 def token_is_rotated(rig_of):
     rig = rig_of(SANITIZED, args=["--heartbeat", "1s", "--interval", "200ms"])
     rig.wait_healthy()
     rig.api.token = "token-two"  # the server forgets the old one first
-    rig.wait("401", lambda: any(code == 401 for _, code in rig.api.requests), 10)
-    count = len(rig.statuses())
+    rig.wait("401", lambda: refusals(rig) > 0, 10)
+    count = said(rig)
     replace(rig.token_file, "token-two\n")
-    rig.wait("a report with the new token", lambda: len(rig.statuses()) > count, 15)
+    rig.wait("a report with the new token", lambda: said(rig) > count, 15)
     replace(rig.token_file, "token-three\n")  # and now the other way round: no request may fail
     rig.api.token = "token-three"
-    refused = sum(code == 401 for _, code in rig.api.requests)
-    count = len(rig.statuses())
-    rig.wait("a report with the third token", lambda: len(rig.statuses()) > count + 1, 15)
-    check(sum(code == 401 for _, code in rig.api.requests) == refused, "the new token was not read in time")
+    refused = refusals(rig)
+    count = said(rig)
+    rig.wait("a report with the third token", lambda: said(rig) > count + 1, 15)
+    check(refusals(rig) == refused, "the new token was not read in time")
     times = os.stat(rig.token_file)
     with open(rig.token_file, "r+") as file:  # in place, as long as before, at the same time: only the 401 tells
         file.write("token-fours")
     os.utime(rig.token_file, ns=(times.st_atime_ns, times.st_mtime_ns))
     rig.api.token = "token-fours"
-    count = len(rig.statuses())
-    rig.wait("a report with the fourth token", lambda: len(rig.statuses()) > count + 1, 15)
+    count = said(rig)
+    rig.wait("a report with the fourth token", lambda: said(rig) > count + 1, 15)
     for odd in ("", "two\nlines", "a b"):  # a broken file: the last good token is still used
         replace(rig.token_file, odd)
-        count = len(rig.statuses())
-        rig.wait(f"a report beside the token {odd!r}", lambda: len(rig.statuses()) > count, 15)
+        count = said(rig)
+        rig.wait(f"a report beside the token {odd!r}", lambda: said(rig) > count, 15)
     ends_well(rig)
 
 
@@ -150,12 +170,12 @@ def ca_is_rotated(rig_of):
     rig.api.down()
     rig.api.cert, rig.api.key = cert, key
     rig.api.up()
-    count = len(rig.statuses())
+    count = said(rig)
     rig.wait("distrust", lambda: rig.metric('frond_agent_requests_total{answer="tls_error"}') >= 2, 20)
-    check(len(rig.statuses()) == count, "it reported to a server that it cannot trust")
+    check(said(rig) == count, "it reported to a server that it cannot trust")
     shutil.copy(ca, rig.ca_file + ".new")
     os.rename(rig.ca_file + ".new", rig.ca_file)
-    rig.wait("a report to the new server", lambda: len(rig.statuses()) > count, 31)
+    rig.wait("a report to the new server", lambda: said(rig) > count, 31)
     ends_well(rig)
 
 
@@ -165,11 +185,77 @@ def conflicts_and_errors(rig_of):
               13: (302, {"Location": "https://127.0.0.1:1/"})}
     rig.api.mood = faults.get
     rig.start()
-    rig.wait("all of it", lambda: len(rig.api.requests) > 15, 40)
+    end, flip = time.monotonic() + 40, 0
+    while len(rig.api.requests) <= 15 and time.monotonic() < end:  # something to write
+        flip += 1
+        rig.machine("lost 3" if flip % 2 else "")
+        time.sleep(0.7)
     check([code for _, code in rig.api.requests[:15]] ==
           [409, 201, 500, 200, 503, 200, 409, 200, 404, 201, 200, 403, 200, 302, 200], f"{rig.api.requests}")
     for answer, times in (("conflict", 2), ("server_error", 2), ("not_found", 2), ("refused", 2)):
         check(rig.metric(f'frond_agent_requests_total{{answer="{answer}"}}') == times, f"{answer}\n{rig.get('/metrics')}")
+    ends_well(rig)
+
+
+def lease_is_not_taken_for_a_moment(rig_of):
+    rig = rig_of(SANITIZED, start=False, args=["--heartbeat", "1s"])
+    faults = {0: (409, {}), 1: (500, {}), 3: (503, {}), 4: (403, {}), 6: (404, {}), 8: (429, {"Retry-After": "2"})}
+    rig.api.lease_mood = faults.get
+    rig.start()
+    rig.wait("all of it", lambda: len(rig.api.lease_requests) > 10, 40)
+    requests = rig.api.lease_requests[:10]
+    check([code for _, code in requests] == [409, 500, 201, 503, 403, 200, 404, 200, 429, 200], f"{requests}")
+    check(1.9 < requests[9][0] - requests[8][0] < 4.5, "Retry-After")
+    check(len(rig.statuses()) <= 2, f"{len(rig.statuses())} reports: a Lease that fails once is no reason for any")
+    check("the Lease is accepted again" in rig.logged(), rig.logged())
+    ends_well(rig)
+
+
+def lease_may_not_be_written(rig_of):
+    """Rights come late, or its namespace is not there: the report itself says that the agent lives, as often."""
+    for code in (403, 404):
+        rig = rig_of(SANITIZED, start=False, args=["--heartbeat", "1s", "--interval", "100ms"])
+        rig.api.lease_mood = lambda count, code=code: (code, {})
+        rig.start()
+        rig.wait("reports as heartbeats", lambda: len(rig.statuses()) >= 7, 15)
+        with rig.api.lock:
+            times = [when for when, _ in rig.api.accepted][2:]
+        check(all(0.8 < b - a < 2.5 for a, b in zip(times, times[1:])), f"{times}")
+        rig.machine("lost 1")
+        begin = time.monotonic()
+        rig.wait("bad news", lambda: rig.statuses()[-1]["devices"][1]["health"] == "Unhealthy", 5)
+        check(time.monotonic() - begin < 2, "bad news waits for the Lease")
+        check(rig.logged().count("the Lease was not accepted") == 1, rig.logged())
+        rig.api.lease_mood = lambda count: None
+        rig.wait("renewals", lambda: len(rig.renewals()) >= 2, 5)
+        count = len(rig.statuses())
+        rig.wait("more renewals", lambda: len(rig.renewals()) >= 6, 9)
+        check(len(rig.statuses()) <= count + 1, "reports go on as heartbeats")
+        ends_well(rig)
+
+
+def lease_says_nothing_that_the_report_does_not(rig_of):
+    """While a report is refused the Lease is not renewed: what the API server has is not what the agent sees."""
+    rig = rig_of(SANITIZED, args=["--heartbeat", "1s", "--interval", "100ms"])
+    rig.wait("a Lease", lambda: rig.renewals(), 10)
+    rig.api.mood = lambda count: (422, {})
+    rig.machine("lost 1")
+    rig.wait("the refusal", lambda: rig.api.requests[-1][1] == 422, 5)
+    count = len(rig.renewals())
+    time.sleep(4)
+    check(len(rig.renewals()) == count, "renewed beside a report that was refused")
+    rig.api.mood = lambda count: None
+    rig.wait("both", lambda: rig.statuses()[-1]["devices"][1]["health"] == "Unhealthy" and len(rig.renewals()) > count, 31)
+    ends_well(rig)
+
+
+def lease_is_deleted(rig_of):
+    rig = rig_of(SANITIZED, args=["--heartbeat", "1s"])
+    rig.wait("a Lease", lambda: rig.renewals(), 10)
+    reads, count = len(rig.api.reads), len(rig.statuses())
+    rig.api.lease_there = rig.api.made = False  # as when the node goes, and comes back
+    rig.wait("all of it again", lambda: rig.api.lease_there and rig.api.made and len(rig.statuses()) > count, 4)
+    check(rig.api.reads[reads:] == [("/api/v1/nodes/" + rig.node, 200)], f"the owner was not asked for: {rig.api.reads[reads:]}")
     ends_well(rig)
 
 
@@ -184,27 +270,29 @@ def throttled(rig_of):
 
 
 def object_is_deleted(rig_of):
-    rig = rig_of(SANITIZED, args=["--heartbeat", "2s"])
+    rig = rig_of(SANITIZED, args=["--heartbeat", "1s"])
     rig.wait_healthy()
     rig.api.made = False
     count = len(rig.statuses())
-    rig.wait("the object again", lambda: rig.api.made and len(rig.statuses()) > count, 10)
+    rig.wait("the object again", lambda: rig.api.made and len(rig.statuses()) > count, 15)
     ends_well(rig)
 
 
 def api_is_slow(rig_of):
     rig = rig_of(SANITIZED, args=["--heartbeat", "2s", "--interval", "200ms"])
     rig.wait_healthy()
-    rig.api.mood = lambda count: 3.0
+    rig.api.mood = rig.api.lease_mood = lambda count: 3.0
+    rig.machine("lost 1")
     count = len(rig.statuses())
     rig.wait("a slow report", lambda: len(rig.statuses()) > count, 10)
-    rig.api.mood = lambda count: 30.0  # longer than it waits
+    rig.api.mood = rig.api.lease_mood = lambda count: 30.0  # longer than it waits
     rig.wait("a time-out", lambda: rig.metric('frond_agent_requests_total{answer="unreachable"}') >= 1, 25)
     begin = time.monotonic()
     check(rig.get("/healthz") == "ok\n" and time.monotonic() - begin < 1, "slow to answer while the server is slow")
-    rig.api.mood = lambda count: None
-    count = len(rig.statuses())
-    rig.wait("a report afterwards", lambda: len(rig.statuses()) > count, 15)
+    rig.api.mood = rig.api.lease_mood = lambda count: None
+    rig.machine("")
+    count, beats = len(rig.statuses()), len(rig.renewals())
+    rig.wait("a report and a renewal afterwards", lambda: len(rig.statuses()) > count and len(rig.renewals()) > beats, 15)
     ends_well(rig)
 
 
@@ -221,8 +309,8 @@ def driver_hangs(rig_of):
         check(device["reason"] == "the driver has not come back from a call for 10 s", f"reason {device.get('reason')}")
         check({**device, "health": 0, "reason": 0} == {**before, "health": 0, "reason": 0}, "the rest is not as last known")
     check(rig.metric('frond_agent_driver_state{state="hung"}') == 1, "the metric")
-    count = len(rig.statuses())
-    rig.wait("heartbeats go on", lambda: len(rig.statuses()) >= count + 2, 8)
+    count = len(rig.renewals())
+    rig.wait("heartbeats go on", lambda: len(rig.renewals()) >= count + 2, 8)
     check(len(os.listdir(f"/proc/{rig.process.pid}/task")) <= 3, "threads pile up")
     rig.machine("")
     rig.wait("healthy again", lambda: health_of(rig.statuses()[-1]) == HEALTHY, 5)
@@ -235,7 +323,7 @@ def driver_hangs(rig_of):
 def driver_hangs_from_the_start(rig_of):
     rig = rig_of(SANITIZED, "hang all")
     rig.wait("the watchdog", lambda: rig.metric("frond_agent_hangs_total") == 1, 15)
-    check(rig.api.requests == [], "it wrote what it cannot know")
+    check(rig.api.requests == rig.api.lease_requests == [], "it wrote what it cannot know")
     rig.machine("")
     rig.wait_healthy()
     ends_well(rig)
@@ -252,7 +340,8 @@ def driver_hangs_before_the_earlier_report_is_known(rig_of):
     rig.start()
     rig.wait("the watchdog", lambda: rig.metric("frond_agent_hangs_total") == 1, 15)
     rig.api.up()
-    rig.wait("heartbeats", lambda: len(rig.statuses()) > count + 1, 35)
+    beats = len(rig.renewals())
+    rig.wait("heartbeats", lambda: len(rig.statuses()) > count and len(rig.renewals()) > beats + 1, 35)
     for status in rig.statuses()[count:]:
         check(health_of(status) == UNKNOWN, f"{status}")
         for device, before in zip(status["devices"], good["devices"]):
@@ -268,8 +357,8 @@ def driver_goes_away(rig_of):
     rig.machine("lost 2\nfail nvmlDeviceGetCount_v2 any 999")  # the driver answers, but not with its devices
     unknown = UNKNOWN[:2] + ["Unhealthy"] + UNKNOWN[3:]
     rig.wait("unknown", lambda: health_of(rig.statuses()[-1]) == unknown, 5)
-    count = len(rig.statuses())
-    rig.wait("more of the same", lambda: len(rig.statuses()) > count + 2, 8)
+    count = len(rig.renewals())
+    rig.wait("more of the same", lambda: len(rig.renewals()) > count + 2, 8)
     rig.machine("")
     rig.wait("healthy again", lambda: health_of(rig.statuses()[-1]) == HEALTHY, 5)
     check(all(status["total"] == 8 for status in rig.statuses()), "it said that there are no GPUs")
@@ -281,7 +370,7 @@ def no_driver_at_all(rig_of):
         rig = rig_of(SANITIZED, machine, nvml=nvml, args=["--interval", "100ms", "--heartbeat", "1s"])
         rig.wait("a look", lambda: "nothing is reported" in rig.logged(), 5)
         time.sleep(2)
-        check(rig.api.requests == [], "it wrote though it knows nothing")
+        check(rig.api.requests == rig.api.lease_requests == [], "it wrote though it knows nothing")
         check(rig.metric(f'frond_agent_driver_state{{state="{word}"}}') == 1, rig.get("/metrics"))
         check(rig.metric("frond_agent_reporting") == 0, "reporting")
         check(rig.logged().count("nothing is reported") == 1, "one line is enough")
@@ -354,7 +443,7 @@ def restart_knows_what_was_reported(rig_of):
     rig.machine("lost 3")
     count = len(rig.statuses())
     rig.start()
-    rig.wait("a report after the restart", lambda: len(rig.statuses()) > count + 1, 8)
+    rig.wait("two reports after the restart", lambda: len(rig.statuses()) > count + 1, 15)
     for status in rig.statuses()[count:]:
         check([d["id"] for d in status["devices"]] == [d["id"] for d in good["devices"]], "another GPU")
         check([d["health"] for d in status["devices"]] == HEALTHY[:3] + ["Unhealthy", "Healthy", "Unhealthy", "Healthy", "Healthy"], f"{status}")
@@ -404,7 +493,7 @@ def reads_are_refused_for_a_moment(rig_of):
     rig.machine("")  # the driver has told
     count, reads, rig.api.refuse_reads = len(rig.statuses()), len(rig.api.reads), 1
     rig.start()
-    rig.wait("reports after the restart", lambda: len(rig.statuses()) > count + 1, 12)
+    rig.wait("two reports after the restart", lambda: len(rig.statuses()) > count + 1, 18)
     own, node = BASE + rig.node, "/api/v1/nodes/" + rig.node
     check(rig.api.reads[reads:] == [(own, 403), (own, 200), (node, 403), (node, 200)], f"{rig.api.reads}")
     for status in rig.statuses()[count:]:
@@ -463,7 +552,7 @@ def command_line(rig_of):
 
 
 SCENARIOS = [api_is_down, conflicts_and_errors, api_is_slow, driver_hangs, token_is_rotated, ca_is_rotated,
-             idle_writes_only_heartbeats, changes_are_written_at_once, random_error_codes, any_bytes_as_answers, memory_stays_flat,
+             idle_renews_its_lease, lease_may_not_be_written, lease_is_not_taken_for_a_moment, lease_says_nothing_that_the_report_does_not, lease_is_deleted, changes_are_written_at_once, random_error_codes, any_bytes_as_answers, memory_stays_flat,
              restart_knows_what_was_reported, what_others_left_is_not_believed, it_may_not_read, reads_are_refused_for_a_moment, driver_hangs_from_the_start, driver_hangs_before_the_earlier_report_is_known, throttled, driver_goes_away, no_driver_at_all, api_is_down_at_the_start,
              object_is_deleted, odd_clients, command_line]
 

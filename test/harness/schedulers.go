@@ -46,12 +46,12 @@ func (l *Lab) Deploy(t testing.TB, ns string, replicas int32, spec corev1.PodSpe
 	return time.Since(begin)
 }
 
-// StartScheduler runs one more scheduler with these profiles until the test ends, and returns its port.
+// StartScheduler runs one more scheduler with these profiles, and the account of the lab's, until the test ends, and returns its port.
 func (l *Lab) StartScheduler(t testing.TB, profiles string) int {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\n" +
-		"clientConnection: {kubeconfig: " + l.Kubeconfig() + ", qps: 1000, burst: 2000}\nprofiles:" + profiles
+		"clientConnection: {kubeconfig: " + filepath.Join(l.Dir, "config", "scheduler.kubeconfig") + ", qps: 1000, burst: 2000}\nprofiles:" + profiles
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func (r *replay) checkRanks(g *gang, bound []*pod, all bool) []*pod {
 	slices.SortFunc(bound, func(a, b *pod) int { return cmp.Compare(a.Name, b.Name) })
 	for _, p := range bound {
 		if p.GPUs == 0 {
-			continue // no Binding of ours, no annotation
+			continue // it has no place in the ring
 		}
 		rank, err := strconv.Atoi(p.Rank)
 		if err != nil || rank < 0 || rank >= g.Size {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -118,8 +119,8 @@ func sameLinks(r *apis.NodeReport, m *machine) bool {
 	return len(r.Devices) == m.gpus
 }
 
-// An agent falls silent. The event is the moment in which its report counts as stale, 90 s after the last heartbeat; so that
-// the test need not wait, the heartbeat is set back to a moment before that, unless FROND_FULL asks for all of it.
+// An agent falls silent. The event is the moment in which its report counts as stale, 90 s after the last renewal of its Lease;
+// so that the test need not wait, that is set back to a moment before it, unless FROND_FULL asks for all of it.
 func TestASilentNodeTakesNoNewPodsWithinASecond(t *testing.T) {
 	ns, node := lab.Namespace(t), nodeOfSilence
 	create(t, ns, "running", node, 2)
@@ -141,7 +142,7 @@ func TestASilentNodeTakesNoNewPodsWithinASecond(t *testing.T) {
 		}
 	}
 	t.Cleanup(resume)
-	beat := report(t, node).Heartbeat.Time
+	beat := renewed(t, node)
 	if os.Getenv("FROND_FULL") == "" {
 		beat = setBack(t, node)
 	}
@@ -175,7 +176,7 @@ func TestASilentNodeTakesNoNewPodsWithinASecond(t *testing.T) {
 		return err
 	})
 	untouched(t, old)
-	describe(t, node, "used 0 9000") // something to write: its next heartbeat may be half a minute away
+	describe(t, node, "used 0 9000") // something to write: its next renewal may be half a minute away
 	resume()
 	fresh := time.Now()
 	pod, _ := bound(t, ns, "next")
@@ -192,15 +193,25 @@ func TestASilentNodeTakesNoNewPodsWithinASecond(t *testing.T) {
 	untouched(t, old)
 }
 
-// setBack makes the last heartbeat one that is stale in a moment.
-func setBack(t *testing.T, node string) time.Time {
+// renewed is when the agent of a node has last renewed its Lease.
+func renewed(t *testing.T, node string) time.Time {
 	t.Helper()
-	beat := time.Now().Add(-89 * time.Second).UTC().Truncate(time.Second)
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"heartbeat": beat.Format(time.RFC3339)}})
+	lease, err := lab.Client.CoordinationV1().Leases(apis.HeartbeatNamespace).Get(t.Context(), apis.HeartbeatPrefix+node, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := objects.Resource(apis.GpuNodeStatuses).Patch(t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	return lease.Spec.RenewTime.Time
+}
+
+// setBack makes the last renewal one that is stale in a moment.
+func setBack(t *testing.T, node string) time.Time {
+	t.Helper()
+	beat := time.Now().Add(-89 * time.Second).UTC().Truncate(time.Microsecond)
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(beat)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lab.Client.CoordinationV1().Leases(apis.HeartbeatNamespace).Patch(t.Context(), apis.HeartbeatPrefix+node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return beat
@@ -270,7 +281,7 @@ func TestADeletedReportComesBack(t *testing.T) {
 	})
 }
 
-// A node goes for good: its report goes with it, and its agent, if it still runs, does not bring it back.
+// A node goes for good: its report and its agent's Lease go with it, and the agent, if it still runs, does not bring them back.
 func TestAReportGoesWithItsNode(t *testing.T) {
 	node := nodeThatGoes
 	if err := lab.Client.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
@@ -288,4 +299,11 @@ func TestAReportGoesWithItsNode(t *testing.T) {
 	if object, err := objects.Resource(apis.GpuNodeStatuses).Get(t.Context(), node, metav1.GetOptions{}); err == nil {
 		t.Errorf("it is back: %v", object.GetOwnerReferences())
 	}
+	harness.Eventually(t, 40*time.Second, func(ctx context.Context) error {
+		_, err := lab.Client.CoordinationV1().Leases(apis.HeartbeatNamespace).Get(ctx, apis.HeartbeatPrefix+node, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return errors.Join(errNotYet, err)
+		}
+		return nil
+	})
 }

@@ -6,6 +6,7 @@
 package nodes
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) {
 	flags := []string{"--cluster", "spine:1 leaf:5 node:4 gpu:8", "--machines", strings.Join(kinds, "=1,") + "=1", "--agents", strconv.Itoa(firstOfLab)}
 	harness.MainWith(m, flags, func(started *harness.Lab) {
 		lab, objects = started, dynamic.NewForConfigOrDie(started.Config)
+		counted.count(context.Background())
 	})
 }
 

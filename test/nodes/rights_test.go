@@ -20,7 +20,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	applyv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/frond-scheduler/frond/plugin/apis"
@@ -141,6 +143,46 @@ func TestAnAgentWritesItsOwnNodeOnly(t *testing.T) {
 		}
 	}
 }
+
+// The namespace has the scheduler's locks and its election as well: an agent's account writes the Lease of its own node, with
+// its label, and reads, changes or deletes no other.
+func TestAnAgentRenewsItsOwnLeaseOnly(t *testing.T) {
+	label := map[string]string{apis.HeartbeatLabel: "true"}
+	for _, test := range []struct {
+		token, namespace, lease string
+		labels                  map[string]string
+		allowed                 bool
+	}{
+		{"node-1", "frond-system", "gns-node-1", label, true},
+		{"node-1", "frond-system", "gns-node-1", nil, false},
+		{"node-1", "frond-system", "gns-node-2", label, false},
+		{"node-1", "frond-system", "node-1", label, false},
+		{"node-1", "frond-system", "frond-scheduler", label, false},
+		{"node-1", "frond-system", "gns-node-of-nobody", label, false},
+		{"node-1", "kube-node-lease", "gns-node-1", label, false},
+		{"", "frond-system", "gns-node-1", label, false},
+	} {
+		config := rest.AnonymousClientConfig(lab.Config)
+		config.BearerToken = request(t, test.token)
+		leases := kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases(test.namespace)
+		lease := applyv1.Lease(test.lease, test.namespace).WithLabels(test.labels).WithSpec(applyv1.LeaseSpec().WithHolderIdentity("test"))
+		_, err := leases.Apply(t.Context(), lease, metav1.ApplyOptions{FieldManager: "frond-agent", Force: true, DryRun: []string{metav1.DryRunAll}})
+		if test.allowed != (err == nil) || err != nil && !apierrors.IsForbidden(err) {
+			t.Errorf("%+v: %v", test, err)
+		}
+		for verb, err := range map[string]error{
+			"get":    second(leases.Get(t.Context(), test.lease, metav1.GetOptions{})),
+			"list":   second(leases.List(t.Context(), metav1.ListOptions{})),
+			"delete": leases.Delete(t.Context(), test.lease, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
+		} {
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("%+v: an agent may %s: %v", test, verb, err)
+			}
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // What users are given to apply is what the API server takes.
 func TestManifestsAreTaken(t *testing.T) {

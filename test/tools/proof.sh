@@ -121,6 +121,8 @@ prove_host() {
 	for chunk in $(seq 0 4); do
 		faults "leaders-$chunk" TestTwoLeaders $((seed + chunk))
 	done
+	# What make test runs without the race detector, because that compiles Kubernetes once more.
+	piece race go test -v -race -count=1 -timeout 60m $(test/tools/gosuites.sh go-host)
 	piece bench go test -v -count=1 -timeout 30m -run '^$' -bench . -benchtime 1x ./test/bench
 }
 
@@ -181,6 +183,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | gang of 512 nodes on 1,000: last pod to last binding | one run | $(metric gang-of-512 last-pod-to-bound-s) s, $(metric gang-of-512 cpu-s) CPU seconds; with upstream's nominations $(metric gang-of-512-with-nominations last-pod-to-bound-s) s, without locks $(metric gang-of-512-without-locks last-pod-to-bound-s) s |
 | impossible gang on 1,000 nodes: last pod to reason | one run | $(metric impossible-gang last-pod-to-reason-s) s, then $(metric impossible-gang cores-waiting) cores |
 | 500 pods of the default profile, time with the plugin loaded ÷ without, medians of 3 | one run | $ratio |
+| plugin and scheduler program under the race detector | every test of \`make test\` that upstream's scheduler is linked into | $(runs race 0) tests passed |
 | agent: 100,000 looks, 10,000 random error codes of the driver, API server away for 5 minutes | never exits, never says anything wrong, memory flat | $(sum agent-long) |
 | agent, idle | one minute | $(awk -F'|' '/^\| (memory|processor)/{printf "%s%s", sep, $3; sep = ";"}' $state/agent/agent-idle.done) |
 | agents, fake machines and scheduler: GPU sets against brute force, a GPU dies, a link degrades, an agent is silent, rights | $(sed -n 's/.*seed \([0-9]*\).*/seed \1/p' $state/host/nodes.done | head -1) | $(runs nodes 0) tests passed |

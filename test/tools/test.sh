@@ -2,9 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that CI runs, cheapest first. Each suite writes build/reports/NAME.log; the counts come from the runners'
 # own reports, and a suite that reports nothing counts as failed. Last line: N passed, N failed.
+# test.sh --check runs what takes seconds, and nothing of Kubernetes.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-reports=build/reports
+case ${1:-} in
+'') only_check=false reports=build/reports ;;
+--check) only_check=true reports=build/check ;;
+*)
+	echo "usage: test.sh [--check]" >&2
+	exit 2
+	;;
+esac
 rm -rf "$reports"
 mkdir -p "$reports"
 passed=0 failed=0 failures=()
@@ -21,7 +29,6 @@ together() {
 	fi
 	wait $! # in the background, so that a signal is heard at once
 }
-gotest=(go test -json -count=1 -exec 'setpriv --pdeathsig KILL --')
 
 # suite NAME KIND COMMAND… — runs it, counts by KIND: unity, plain (last line "N passed, N failed"), go (go test -json),
 # check (one check, by exit code).
@@ -60,6 +67,40 @@ suite() {
 			tail -n 25 "$log"
 		fi
 	fi
+}
+
+# go_suites — those of gosuites.sh, which knows every test file
+go_suites() {
+	local lines line name words word flags packages
+	if ! lines=$(test/tools/gosuites.sh); then
+		echo "test/tools/gosuites.sh failed: see above"
+		failed=$((failed + 1))
+		return
+	fi
+	mapfile -t lines <<<"$lines"
+	for line in "${lines[@]}"; do
+		read -r name words <<<"$line"
+		flags=() packages=()
+		for word in $words; do
+			case $word in
+			-*) flags+=("$word") ;;
+			*) packages+=("$word") ;;
+			esac
+		done
+		suite "$name" go go test "${flags[@]}" -json -count=1 -exec 'setpriv --pdeathsig KILL --' "${packages[@]}"
+	done
+}
+
+# finish — the last lines
+finish() {
+	echo
+	if [ ${#failures[@]} -gt 0 ]; then
+		echo "failed; look at: ${failures[*]}"
+	fi
+	echo "took $((SECONDS - start)) s"
+	echo "$passed passed, $failed failed"
+	[ $failed = 0 ]
+	exit
 }
 
 headers_alone() {
@@ -101,9 +142,24 @@ together make --no-print-directory -j2 engine units >"$reports/build-c.log" 2>&1
 suite format check formatted
 suite headers check headers_alone
 suite exports check one_export
+suite cgo check one_cgo
+suite no-test-forgotten check test/tools/gosuites.sh --check
+# Unit suites that try very many inputs: not while somebody waits.
+long=' defrag doc gpuset hold machines place_best place_single place_table place_templates probe_errors recover thrift window '
 for unit in build/san/test/unit/test_*; do
-	[ -x "$unit" ] && suite "unit-$(basename "${unit#*test_}")" unity "$unit"
+	name=${unit##*/test_}
+	if [ -x "$unit" ] && ! { $only_check && [[ $long == *" $name "* ]]; }; then
+		suite "unit-$name" unity "$unit"
+	fi
 done
+if $only_check; then
+	if [ -x bin/scheduler ]; then
+		suite vet check go vet ./...
+	else
+		echo "vet: not before make build, for it would build Kubernetes"
+	fi
+	finish
+fi
 for target in build/san/test/fuzz/fuzz_*; do
 	[ -x "$target" ] && suite "corpus-${target##*/fuzz_}" plain "$target" "test/fuzz/corpus/${target##*/fuzz_}"
 done
@@ -121,28 +177,11 @@ suite compilers plain test/tools/compilers.sh 60
 suite fuzz plain test/tools/fuzz.sh "${FUZZ_SECONDS:-20}"
 
 echo "Go: building the programs (cold: about 10 minutes)"
-suite cgo check one_cgo
-suite nvml-client go env -C test/nvml/client "${gotest[@]}" ./...
 if together make --no-print-directory build bin/scheduler-faults; then
 	suite vet check go vet ./...
-	suite go-race go "${gotest[@]}" -race ./shim/... ./plugin/gangs/... ./plugin/workload/... ./plugin/mirror/... ./plugin/nodereport/... \
-		./plugin/locks/... ./plugin/apis/... ./plugin/status/... ./plugin/liveconfig/... ./plugin/lab/... ./plugin/demand/... ./test/judge ./test/faultproxy
-	suite failpoint go "${gotest[@]}" -race -tags failpoints ./plugin/failpoint
-	suite go-host go "${gotest[@]}" ./plugin/topologygpu/... ./plugin/cmd/...
-	suite e2e go "${gotest[@]}" -timeout 20m ./test/e2e/...
-	suite e2e-status go "${gotest[@]}" -timeout 5m ./test/status/...
-	suite e2e-locks go "${gotest[@]}" -timeout 5m ./test/locks/...
-	suite e2e-nodes go "${gotest[@]}" -timeout 10m ./test/nodes
-	suite faults go "${gotest[@]}" -timeout 20m ./test/faults
+	go_suites
 else
 	echo "the Go build failed: see above"
 	failed=$((failed + 1))
 fi
-
-echo
-if [ ${#failures[@]} -gt 0 ]; then
-	echo "failed; look at: ${failures[*]}"
-fi
-echo "took $((SECONDS - start)) s"
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+finish

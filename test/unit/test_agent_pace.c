@@ -21,7 +21,7 @@ static void the_first_write_is_due_at_once(void)
 	TEST_ASSERT_EQUAL(0, pace_wait_ms(&pace, PACE_NEWS, 1000));
 }
 
-static void a_heartbeat_comes_a_little_early_and_never_late(void)
+static void what_is_due_comes_a_little_early_and_never_late(void)
 {
 	int64_t first = 0;
 	bool differ = false;
@@ -79,12 +79,21 @@ static void failures_wait_twice_as_long_each_up_to_a_limit(void)
 		pace_failed(&pace, 0, 1000);
 		int64_t wait = pace_wait_ms(&pace, PACE_NEWS, 1000);
 		TEST_ASSERT_TRUE(wait >= most / 2 && wait <= most);
-		TEST_ASSERT_EQUAL(wait, pace_wait_ms(&pace, PACE_NO_NEWS, 1000)); /* heartbeats wait as well */
+		TEST_ASSERT_EQUAL(wait, pace_wait_ms(&pace, PACE_NO_NEWS, 1000)); /* what has no news as well */
 		most = most * 2 < PACE_BACKOFF_MAX ? most * 2 : PACE_BACKOFF_MAX;
 	}
 	pace_wrote(&pace, 2000);
 	pace_failed(&pace, 0, 2000);
 	TEST_ASSERT_LESS_OR_EQUAL(PACE_BACKOFF_MS, pace_wait_ms(&pace, PACE_NEWS, 2000));
+}
+
+static void a_server_that_takes_something_else_is_well(void)
+{
+	for (uint32_t i = 0; i < 5; i++)
+		pace_failed(&pace, 0, 1000);
+	pace_answered(&pace);
+	pace_failed(&pace, 0, 60000);
+	TEST_ASSERT_LESS_OR_EQUAL(PACE_BACKOFF_MS, pace_wait_ms(&pace, PACE_BAD_NEWS, 60000));
 }
 
 static void the_server_may_ask_for_more_but_not_for_ever(void)
@@ -126,11 +135,12 @@ int main(void)
 {
 	UNITY_BEGIN();
 	RUN_TEST(the_first_write_is_due_at_once);
-	RUN_TEST(a_heartbeat_comes_a_little_early_and_never_late);
+	RUN_TEST(what_is_due_comes_a_little_early_and_never_late);
 	RUN_TEST(changes_come_at_once_until_there_are_too_many);
 	RUN_TEST(bad_news_does_not_wait_for_its_turn);
 	RUN_TEST(in_the_long_run_there_is_a_write_a_gap);
 	RUN_TEST(failures_wait_twice_as_long_each_up_to_a_limit);
+	RUN_TEST(a_server_that_takes_something_else_is_well);
 	RUN_TEST(the_server_may_ask_for_more_but_not_for_ever);
 	RUN_TEST(agents_that_fail_together_do_not_come_back_together);
 	RUN_TEST(a_refusal_is_meant_when_nothing_else_is_heard_for_long);

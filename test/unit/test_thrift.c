@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * order() with thrift, with a topology and without: every node is a candidate of its own, and the GPUs that are expected to
- * be of no use are step 5b. The random part reads steps 2 to 7 naively, node by node and pod by pod, and shares no code with
+ * order() with thrift, with a topology and without: every node is a candidate of its own. GPUs that no kind can use any more
+ * come before step 5a, those that are expected to be of no use after it. The random part reads steps 2 to 7 naively, node by node and pod by pod, and shares no code with
  * the engine.
  */
 #include "cluster.h"
@@ -133,7 +133,8 @@ static void test_with_a_topology_the_same_holds(void)
 	expect(1, &thrift, "latency-sensitive=true", 0); /* does not mind */
 }
 
-static void test_what_is_whole_stays_whole_before_gpus_are_stranded(void)
+/* A node in use that the pod leaves without CPU, a whole one beside it and one in a leaf of its own. */
+static void make_one_in_use(void)
 {
 	engine_make(c, 4, 16, "", "");
 	put(8, 4000, 8000, 0, 0, "", 0);
@@ -141,11 +142,46 @@ static void test_what_is_whole_stays_whole_before_gpus_are_stranded(void)
 	put(8, 64000, 8000, 0, 0, "", 1);
 	use(0, 1);
 	kinds[0] = (struct frond_kind){1000, 1000, 1, 5};
-	struct frond_thrift thrift = {.cpu_milli = 4000, .memory_mib = 1000, .kinds = 1};
-	expect(1, &thrift, "", 0);                                /* six GPUs without CPU */
+	kinds[1] = (struct frond_kind){0, 1000, 1, 1};
+}
+
+static void test_what_is_whole_stays_whole_while_some_kind_can_use_the_gpus(void)
+{
+	make_one_in_use();
+	struct frond_thrift thrift = {.cpu_milli = 4000, .memory_mib = 1000, .kinds = 2};
+	expect(1, &thrift, "", 0);                                /* six GPUs without CPU, for pods that need none */
 	expect(1, &thrift, "placement-strategy=consolidated", 0); /* the same */
 	TEST_ASSERT_EQUAL_UINT16(1, careful[1]);                  /* a whole node before a whole leaf */
 	expect(1, &thrift, "placement-strategy=distributed", 2);  /* is not asked */
+}
+
+static void test_what_is_whole_is_broken_up_before_gpus_are_lost_to_every_kind(void)
+{
+	static const char *const strategies[] = {"placement-strategy=balanced", "placement-strategy=consolidated"};
+	make_one_in_use();
+	struct frond_thrift thrift = {.cpu_milli = 4000, .memory_mib = 1000, .kinds = 1};
+	for (uint32_t i = 0; i < 2; i++) {
+		expect(1, &thrift, strategies[i], 1);
+		TEST_ASSERT_EQUAL_UINT16(1, careful[2]); /* even a whole leaf before six GPUs without CPU */
+		TEST_ASSERT_EQUAL_UINT16(2, careful[0]);
+	}
+	thrift.cpu_milli = 3000;
+	left[0].cpu_milli = 9000; /* CPU for the six GPUs that stay free: nothing is lost */
+	expect(1, &thrift, "", 0);
+	left[0].cpu_milli = 8999;
+	expect(1, &thrift, "", 1);
+	expect(1, &thrift, "latency-sensitive=true", 0); /* does not mind */
+}
+
+static void test_links_come_before_what_is_lost(void)
+{
+	engine_make(c, 4, 16, "", "");
+	loose(8, 8000, 8000, "H100-SXM");
+	loose(8, 64000, 8000, "");
+	kinds[0] = (struct frond_kind){1000, 1000, 1, 5};
+	struct frond_thrift thrift = {.cpu_milli = 8000, .memory_mib = 1000, .kinds = 1};
+	expect(2, &thrift, "", 0); /* six GPUs are lost */
+	expect(1, &thrift, "", 1);
 }
 
 /* ---- what is refused -------------------------------------------------------------------------------------------- */
@@ -232,8 +268,25 @@ static int64_t useless(const struct frond_thrift *thrift, int64_t free, int64_t 
 	return sum;
 }
 
+/* GPUs that the kind which could use most of them would use. */
+static int64_t used_at_most(const struct frond_thrift *thrift, int64_t free, int64_t cpu, int64_t memory,
+			    bool only_gpus)
+{
+	int64_t most = 0;
+	for (uint32_t i = 0; i < thrift->kinds; i++) {
+		int64_t uses = fill(&kinds[i], free, cpu, memory, only_gpus) * kinds[i].gpus;
+		most = uses > most ? uses : most;
+	}
+	return most;
+}
+
+static int64_t lost(const struct frond_thrift *thrift, int64_t free, int64_t cpu, int64_t memory)
+{
+	return used_at_most(thrift, free, cpu, memory, true) - used_at_most(thrift, free, cpu, memory, false);
+}
+
 struct naive { /* by slot */
-	int64_t gpus, free, used, link, grows;
+	int64_t gpus, free, used, link, grows, loses;
 	int64_t leaf; /* its own number behind those of the leaves: outside of any */
 	bool fits, outside;
 };
@@ -256,7 +309,7 @@ static int64_t score(const struct domain *domain)
 	       1000;
 }
 
-enum { TURNS = 13 };
+enum { TURNS = 14 };
 
 /* What decides, turn by turn; lower comes first. */
 static void turns(uint32_t slot, int64_t turn[TURNS])
@@ -268,17 +321,18 @@ static void turns(uint32_t slot, int64_t turn[TURNS])
 	memset(turn, 0, TURNS * sizeof *turn);
 	turn[0] = node->outside;
 	turn[1] = -node->link;
-	turn[2] = latency ? -domain->free : wears && domain->used == 0 && stays > 0;
-	turn[3] = wears && node->used == 0 && node->free > size;
-	turn[4] = latency ? 0 : node->grows;
-	turn[5] = strategy == 1 && !latency ? opened : 0;
-	turn[6] = strategy == 1 && !latency ? stays : 0;
-	turn[7] = -score(domain);
-	turn[8] = latency ? 0 : opened;
-	turn[9] = latency ? 0 : stays;
-	turn[10] = node->leaf;
-	turn[11] = node->free - size;
-	turn[12] = slot;
+	turn[2] = latency ? 0 : node->loses;
+	turn[3] = latency ? -domain->free : wears && domain->used == 0 && stays > 0;
+	turn[4] = wears && node->used == 0 && node->free > size;
+	turn[5] = latency ? 0 : node->grows;
+	turn[6] = strategy == 1 && !latency ? opened : 0;
+	turn[7] = strategy == 1 && !latency ? stays : 0;
+	turn[8] = -score(domain);
+	turn[9] = latency ? 0 : opened;
+	turn[10] = latency ? 0 : stays;
+	turn[11] = node->leaf;
+	turn[12] = node->free - size;
+	turn[13] = slot;
 }
 
 static bool before(uint32_t a, uint32_t b)
@@ -336,7 +390,9 @@ static void instance(uint32_t nodes)
 	memset(domains, 0, sizeof domains);
 	for (count = 0; count < nodes;)
 		roll_node(leaves, scale, &room[count]);
-	struct frond_thrift thrift = {below(4 * scale), below(4 * scale), below(FROND_KINDS_MAX + 1), 0};
+	/* the more kinds there are, the less is lost to all of them */
+	uint32_t most_kinds = percent(60) ? 4 : FROND_KINDS_MAX;
+	struct frond_thrift thrift = {below(4 * scale), below(4 * scale), below(most_kinds + 1), 0};
 	for (uint32_t i = 0; i < thrift.kinds; i++)
 		kinds[i] = (struct frond_kind){below(2 * scale), percent(30) ? 0 : below(2 * scale), 1 + below(16),
 					       1 + below(percent(10) ? FROND_PODS_MAX : 9)};
@@ -352,9 +408,12 @@ static void instance(uint32_t nodes)
 		/* a name that no node has is no domain */
 		naive[slot].outside =
 			preferred != FROND_NONE && domains[preferred].gpus > 0 && naive[slot].leaf != preferred;
-		if (naive[slot].fits)
-			naive[slot].grows = useless(&thrift, naive[slot].free - size, cpu_then, memory_then) -
-					    useless(&thrift, naive[slot].free, cpu, memory);
+		if (!naive[slot].fits)
+			continue;
+		naive[slot].grows = useless(&thrift, naive[slot].free - size, cpu_then, memory_then) -
+				    useless(&thrift, naive[slot].free, cpu, memory);
+		naive[slot].loses = lost(&thrift, naive[slot].free - size, cpu_then, memory_then) -
+				    lost(&thrift, naive[slot].free, cpu, memory);
 	}
 	for (uint32_t slot = 0; slot < nodes; slot++) {
 		uint32_t rank = 0;
@@ -385,7 +444,9 @@ int main(void)
 	RUN_TEST(test_a_pod_goes_where_it_strands_no_gpu);
 	RUN_TEST(test_links_come_first);
 	RUN_TEST(test_with_a_topology_the_same_holds);
-	RUN_TEST(test_what_is_whole_stays_whole_before_gpus_are_stranded);
+	RUN_TEST(test_what_is_whole_stays_whole_while_some_kind_can_use_the_gpus);
+	RUN_TEST(test_what_is_whole_is_broken_up_before_gpus_are_lost_to_every_kind);
+	RUN_TEST(test_links_come_before_what_is_lost);
 	RUN_TEST(test_over_a_limit_is_refused_and_the_limit_is_not);
 	RUN_TEST(test_what_goes_with_thrift_must_be_there);
 	RUN_TEST(test_every_node_has_the_place_that_the_rule_says);

@@ -17,6 +17,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/term"
 
+	"github.com/frond-scheduler/frond/manifests"
 	"github.com/frond-scheduler/frond/plugin/topologygpu"
 )
 
@@ -36,7 +37,8 @@ const (
 func addSchedulerName(command *cobra.Command) {
 	ours := cliflag.NamedFlagSets{}
 	name := ours.FlagSet("frond").String(flagSchedulerName, "",
-		"Runs two profiles: default-scheduler as upstream has it, and one of this name with the TopologyGPU plugin. Not together with --config.")
+		"Runs one profile of this name, with the TopologyGPU plugin, beside the cluster's own scheduler: default-scheduler is not served. "+
+			"Leads by the Lease "+manifests.Namespace+"/"+manifests.SchedulerLease+" unless --leader-elect flags say otherwise. Not together with --config.")
 	command.Flags().AddFlagSet(ours.FlagSet("frond"))
 
 	help, usage := command.HelpFunc(), command.UsageFunc()
@@ -50,7 +52,7 @@ func addSchedulerName(command *cobra.Command) {
 		cliflag.PrintSections(c.OutOrStderr(), ours, columns)
 		return err
 	})
-	command.PreRunE = func(c *cobra.Command, _ []string) error {
+	before(command, func(c *cobra.Command, _ []string) error {
 		if !c.Flags().Changed(flagSchedulerName) {
 			return nil
 		}
@@ -63,16 +65,17 @@ func addSchedulerName(command *cobra.Command) {
 			return fmt.Errorf("--%s: %w", flagSchedulerName, err)
 		}
 		return c.Flags().Set("config", path)
-	}
+	})
 }
 
-// configuration is a KubeSchedulerConfiguration with two profiles, as JSON.
+// configuration is a KubeSchedulerConfiguration with one profile, as JSON. It has a Lease of its own: by upstream's,
+// kube-system/kube-scheduler, it would wait for the cluster's own scheduler to end.
 func configuration(name string, flags *pflag.FlagSet) ([]byte, error) {
 	if flags.Changed("config") {
 		return nil, fmt.Errorf("--%s makes a configuration and --config names one: give one of them", flagSchedulerName)
 	}
 	if name == v1.DefaultSchedulerName {
-		return nil, fmt.Errorf("--%s %s: that profile stays as upstream has it, choose another name", flagSchedulerName, name)
+		return nil, fmt.Errorf("--%s %s: that is the cluster's own scheduler, and only a --config can say to serve it; choose another name", flagSchedulerName, name)
 	}
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		return nil, fmt.Errorf("--%s %q: %s", flagSchedulerName, name, wrong[0])
@@ -80,8 +83,8 @@ func configuration(name string, flags *pflag.FlagSet) ([]byte, error) {
 	client := map[string]any{"qps": defaultQPS, "burst": defaultBurst}
 	config := map[string]any{
 		"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "clientConnection": client,
+		"leaderElection": map[string]any{"leaderElect": true, "resourceName": manifests.SchedulerLease, "resourceNamespace": manifests.Namespace},
 		"profiles": []any{
-			map[string]any{"schedulerName": v1.DefaultSchedulerName},
 			map[string]any{"schedulerName": name, "percentageOfNodesToScore": 100, "plugins": topologygpu.ProfilePlugins()},
 		},
 	}
