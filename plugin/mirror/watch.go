@@ -21,7 +21,7 @@ import (
 type Observer interface {
 	PodSeen(pod *v1.Pod)
 	PodGone(pod *v1.Pod)
-	// NodeChanged: what was planned there may not hold any more.
+	// NodeChanged: a node has come, changed or gone; what was planned there may not hold any more.
 	NodeChanged(name string)
 	// Freed: there may be room that was not there before; gpus: GPUs among it, or a node.
 	Freed(gpus bool)
@@ -84,9 +84,7 @@ func (w *watcher) nodeSet(old, object any) {
 	// Taints and allocatable CPU are upstream's, and may make room all the same.
 	before, _ := old.(*v1.Node)
 	if changed || before == nil || !sameForUpstream(before, node) {
-		if before != nil {
-			w.observer.NodeChanged(node.Name)
-		}
+		w.observer.NodeChanged(node.Name)
 		w.observer.Freed(true)
 	}
 }

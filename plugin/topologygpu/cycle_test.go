@@ -457,7 +457,7 @@ func TestAGangWaitsWithAReason(t *testing.T) {
 	if !b.plugin.table.Waiting(pods[0].UID) || b.reserved() != 0 {
 		t.Error("it waits, and holds nothing")
 	}
-	for object, want := range map[*v1.Pod]fwk.QueueingHint{pods[0]: fwk.Queue, pods[1]: fwk.QueueSkip, pod("single", 1, 1): fwk.Queue} {
+	for object, want := range map[*v1.Pod]fwk.QueueingHint{pods[0]: fwk.QueueSkip, pods[1]: fwk.QueueSkip, pod("single", 1, 1): fwk.Queue} {
 		if hint, err := b.plugin.podLeft(loggerFor(ctx), object, b.pods[0], nil); hint != want || err != nil {
 			t.Errorf("%s: hint %v, %v", object.Name, hint, err)
 		}

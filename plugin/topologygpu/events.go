@@ -13,9 +13,8 @@ import (
 	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
-// EventsToRegister names what may help a pod that found no place. Gangs are woken by the gang table, at once; for the
-// lead of one that waits these events are the second way: upstream sends them after its own cache has changed, whereas the
-// table may hear of a change first and wake a lead that then looks at yesterday's cache. Other members sleep on. Upstream
+// EventsToRegister names what may help a pod that found no place. Gangs are woken by their lifecycle, but for what we do not
+// watch: volumes, claims and devices. Upstream
 // asks for this list once the profile is complete and stops the start on an error, which makes it the place to refuse a
 // profile whose plugins stand in the wrong order.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
@@ -26,6 +25,11 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, QueueingHintFn: p.podLeft},
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: nodes}, QueueingHintFn: p.mayHelp},
+		{Event: fwk.ClusterEvent{Resource: fwk.PersistentVolumeClaim, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: p.objectCame},
+		{Event: fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: p.objectCame},
+		{Event: fwk.ClusterEvent{Resource: fwk.StorageClass, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: p.objectCame},
+		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: p.objectCame},
+		{Event: fwk.ClusterEvent{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: p.objectCame},
 		{Event: fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.Update}, QueueingHintFn: p.podChanged},
 	}, nil
 }
@@ -38,11 +42,21 @@ func (p *Plugin) mayHelp(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint
 	return p.unlessHeld(pod), nil
 }
 
+// unlessHeld: gangs are activated by their lifecycle alone.
 func (p *Plugin) unlessHeld(pod *v1.Pod) fwk.QueueingHint {
-	if p.table.Member(pod.UID) && !p.table.Waiting(pod.UID) {
+	if p.table.Member(pod.UID) {
 		return fwk.QueueSkip
 	}
 	return fwk.Queue
+}
+
+// objectCame: a volume, a claim or devices that upstream's plugins refused a whole gang for may be there now. Nothing else tells
+// us of these.
+func (p *Plugin) objectCame(_ klog.Logger, pod *v1.Pod, _, _ any) (fwk.QueueingHint, error) {
+	if p.table.Waiting(pod.UID) && !p.kept.knows(p.reader.Classify(pod).Gang) {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
 }
 
 // podChanged: what a pending pod asks for stands in its annotations, labels and limits; its status changes with every
@@ -56,9 +70,9 @@ func (p *Plugin) podChanged(_ klog.Logger, pod *v1.Pod, old, object any) (fwk.Qu
 	return p.unlessHeld(pod), nil
 }
 
-// podLeft: a single pod was refused for GPUs alone; a gang may wait for CPU and memory, too.
+// podLeft: a single pod was refused for GPUs alone.
 func (p *Plugin) podLeft(logger klog.Logger, pod *v1.Pod, old, object any) (fwk.QueueingHint, error) {
-	if left, ok := old.(*v1.Pod); ok && p.reader.GPUs(left) == 0 && !p.table.Member(pod.UID) {
+	if left, ok := old.(*v1.Pod); ok && p.reader.GPUs(left) == 0 {
 		return fwk.QueueSkip, nil
 	}
 	return p.mayHelp(logger, pod, old, object)

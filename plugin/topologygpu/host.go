@@ -58,18 +58,20 @@ type cluster struct {
 	report        *reporter
 	ended         *endedPods // nil in tests that tell of them themselves
 
-	ctx            context.Context // of the scheduler: ends all that we have started
-	first          fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
-	recorder       record.EventRecorder
-	told           sync.Map // lead of a gang → the sentence that it was told last
-	profiles       sync.Map // scheduler names that use the plugin
-	alarms         sync.Map // single pods that are woken when their topology-wait ends
-	synced         func() bool
-	caughtUp       atomic.Bool
-	reportsChanged atomic.Bool               // since single pods were last woken
-	seenAll        atomic.Pointer[time.Time] // since when everything that was there at the start is known
-	freed          chan bool                 // room may have appeared; true: GPUs or a node
-	binding        chan struct{}             // Bindings on their way
+	ctx             context.Context // of the scheduler: ends all that we have started
+	first           fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
+	recorder        record.EventRecorder
+	told            sync.Map // lead of a gang → what it was told last
+	kept            *keptRooms
+	capacityChanged atomic.Bool // since the last round of gangs that wait
+	profiles        sync.Map    // scheduler names that use the plugin
+	alarms          sync.Map    // single pods that are woken when their topology-wait ends
+	synced          func() bool
+	caughtUp        atomic.Bool
+	reportsChanged  atomic.Bool               // since single pods were last woken
+	seenAll         atomic.Pointer[time.Time] // since when everything that was there at the start is known
+	freed           chan bool                 // room may have appeared; true: GPUs or a node
+	binding         chan struct{}             // Bindings on their way
 }
 
 // Factory makes the plugin for a profile. An error stops the start of the scheduler; it is one sentence.
@@ -187,6 +189,7 @@ func (c *cluster) start(ctx context.Context, handle fwk.Handle) error {
 	c.mirror.SetUnavailableAfter(c.args.UnavailableAfter, c.now)
 	c.reader.FindGPUs(c.mirror.GPU)
 	c.table = gangs.New(c.args.PermitWait, c.now)
+	c.kept = newKeptRooms()
 	c.demand = demand.New()
 
 	core := handle.SharedInformerFactory().Core().V1()
@@ -295,7 +298,7 @@ func (c *cluster) watchRoom(ctx context.Context) {
 			}
 		case <-timer.C:
 			at = time.Time{}
-			c.table.Step(gangs.RoomAppeared{})
+			c.table.Step(gangs.RoomAppeared{Nodes: c.capacityChanged.Swap(false)})
 		}
 	}
 }

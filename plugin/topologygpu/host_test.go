@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
+	"github.com/frond-scheduler/frond/plugin/gangs"
 	"github.com/frond-scheduler/frond/plugin/workload"
 )
 
@@ -138,17 +139,52 @@ func TestRoomWakesWaitingGangs(t *testing.T) {
 	b.queue.mu.Lock()
 	clear(b.queue.activated)
 	b.queue.mu.Unlock()
-	(&observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}).Freed(true)
-	for range 200 {
-		b.queue.mu.Lock()
-		woken := b.queue.activated["ml/w-0"]
-		b.queue.mu.Unlock()
-		if woken {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	observer := &observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}
+	observer.Freed(true)
+	time.Sleep(10 * gpuPause)
+	b.queue.mu.Lock()
+	if len(b.queue.activated) > 0 {
+		t.Errorf("%v are woken, and the engine knows of no room for them", b.queue.activated)
 	}
-	t.Error("the lead was not woken")
+	b.queue.mu.Unlock()
+	b.pods = nil
+	b.look()
+	b.plugin.mirror.DropPod(blocker.UID)
+	observer.PodGone(blocker)
+	observer.Freed(true)
+	b.wantActivated("ml/w-0")
+}
+
+// What upstream's filters said of a node counts until the node has changed: then the gang's own attempt decides.
+func TestAskingTrustsWhatTheLastAttemptFoundOfNodesThatHaveNotChanged(t *testing.T) {
+	b := newBench(t)
+	eater := pod("eater", 0, 60) // CPU of node-1 is gone; its GPUs are free
+	eater.Spec.NodeName = "node-1"
+	b.pods = append(b.pods, eater)
+	b.look()
+	pods := []*v1.Pod{pod("w-0", 8, 8), pod("w-1", 8, 8), pod("w-2", 8, 8), pod("w-3", 8, 8)}
+	b.gang(4, pods...)
+	if _, _, status := b.preFilter(pods[0]); status.IsSuccess() {
+		t.Fatal("placed")
+	}
+	asks := func() bool {
+		turn := gangs.Turn{Task: gangs.Lead, ID: groupGang, Spec: workload.Spec{MinMember: 4}, Least: 4, Since: time.Now()}
+		for rank, member := range pods {
+			turn.Members = append(turn.Members, gangs.Peer{Pod: member, GPUs: 8, Rank: uint32(rank)})
+		}
+		return (&performer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}).Ask(turn)
+	}
+	if asks() {
+		t.Error("four nodes have GPUs, and one of them no CPU")
+	}
+	(&observer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}).PodGone(eater)
+	if !asks() {
+		t.Error("a pod has left the node: nobody knows what it takes now")
+	}
+	b.plugin.kept.forgetAll()
+	if !asks() {
+		t.Error("nothing is known")
+	}
 }
 
 // At a start bound pods may be seen before the object that makes them a gang: the engine has them under it afterwards.

@@ -34,7 +34,7 @@ func newKeeperBench(t *testing.T) *keeperBench {
 	t.Helper()
 	b := &keeperBench{bench: newBench(t), clock: time.Unix(1_000_000, 0)}
 	now := func() time.Time { return b.clock }
-	c := &cluster{ctx: ctx, first: b.framework, now: now, table: gangs.New(time.Minute, now), reader: b.plugin.reader,
+	c := &cluster{ctx: ctx, first: b.framework, now: now, table: gangs.New(time.Minute, now), kept: newKeptRooms(), reader: b.plugin.reader,
 		recorder: record.NewFakeRecorder(10), mirror: b.plugin.mirror, report: b.plugin.report}
 	b.keeper = &keeper{cluster: c, logger: loggerFor(ctx)}
 	b.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {

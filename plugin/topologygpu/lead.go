@@ -35,9 +35,13 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if turn.Note != "" {
 		logger.Info("Ranks", "note", turn.Note)
 	}
+	begun := p.now()
 	room, status := p.survey(context.WithValue(ctx, probing{}, true), nodes, turn)
 	if !status.IsSuccess() {
-		p.waits(logger, pod, turn, attempt{sentence: status.Message()})
+		p.kept.forget(turn.ID)
+		if status.IsRejected() {
+			return nil, unresolvable(p.waits(logger, pod, turn, attempt{sentence: status.Message()}))
+		}
 		return nil, status
 	}
 	pending, uids := 0, make([]types.UID, 0, len(turn.Members))
@@ -76,10 +80,12 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	p.warn(pod, result.plan, func(flag shim.PlanFlag) bool { return p.table.Warn(turn.ID, uint32(flag)) })
 	if result.plan.Outcome != shim.Placed {
 		p.mirror.Unyield(uids...)
-		p.waits(klog.LoggerWithValues(logger, "outcome", result.plan.Outcome.String(), "rule", result.plan.Rule.String(),
+		p.kept.keep(turn.ID, room, begun)
+		told := p.waits(klog.LoggerWithValues(logger, "outcome", result.plan.Outcome.String(), "rule", result.plan.Rule.String(),
 			"members", pending, "generation", result.plan.Generation), pod, turn, result)
-		return nil, unresolvable(result.sentence)
+		return nil, unresolvable(told)
 	}
+	p.kept.forget(turn.ID)
 	p.keep(logger, turn, result.places)
 	p.report.podTold(pod.UID, "", false)
 	p.report.gangTouched(turn.ID)
@@ -130,16 +136,28 @@ func (p *Plugin) inPlace(room *survey, turn gangs.Turn) *survey {
 	return &narrow
 }
 
-// waits remembers what the gang waits for, and tells it once: it may try many times.
-func (p *Plugin) waits(logger klog.Logger, pod *v1.Pod, turn gangs.Turn, result attempt) {
-	level, refused := 4, result.plan.Outcome == shim.Refused
-	if p.table.Wait(gangs.NoPlace{ID: turn.ID, Epoch: turn.Epoch, Reason: result.sentence, Refused: refused, TopologyWait: topologyWait(result.plan)}) {
+// waits remembers what the gang waits for, and returns what its lead is told: it may try many times.
+func (p *Plugin) waits(logger klog.Logger, pod *v1.Pod, turn gangs.Turn, result attempt) (told string) {
+	level, lack := 4, lackOf(result.plan)
+	if p.table.Wait(gangs.NoPlace{ID: turn.ID, Epoch: turn.Epoch, Reason: result.sentence, Lack: lack, TopologyWait: topologyWait(result.plan)}) {
 		level = 0
 	}
 	logger.V(level).Info("Gang waits", "reason", result.sentence)
-	p.retell(pod, result.sentence)
-	p.report.podTold(pod.UID, result.sentence, refused)
+	told = p.retell(pod, result.plan.Outcome, result.sentence)
+	p.report.podTold(pod.UID, told, lack == gangs.LackWish)
 	p.report.gangTouched(turn.ID)
+	return told
+}
+
+func lackOf(plan shim.Plan) gangs.Lack {
+	switch plan.Outcome {
+	case shim.Refused:
+		return gangs.LackWish
+	case shim.Never:
+		return gangs.LackEver
+	default:
+		return gangs.LackRoom
+	}
 }
 
 func topologyWait(plan shim.Plan) time.Duration {
@@ -163,8 +181,12 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 	if problem := p.reader.GangProblem(members); problem != "" {
 		return attempt{plan: shim.Plan{Outcome: shim.Refused}, sentence: problem}
 	}
-	request, asked, annotations := p.reader.GangRequest(turn.ID, turn.Spec, pod, members, p.now())
-	numbers := room.number(members, asked)
+	request, asked, annotations := p.reader.GangRequest(turn.ID, turn.Spec, pod, members, p.now(), turn.Since)
+	of := make(map[types.UID]uint16, len(room.of))
+	for uid, t := range room.of {
+		of[uid] = t.number
+	}
+	numbers := numberTemplates(members, asked, of)
 	var last attempt
 	for range replans {
 		plan, places, sentence, err := p.engine.Plan(request, asked, annotations, room.rooms.of(numbers))
@@ -215,16 +237,16 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 	return last
 }
 
-// number tells the engine which members are of one template, by numbers of those that this request has. Returns the numbers
-// by the survey's own.
-func (s *survey) number(members []workload.GangMember, asked []shim.Member) map[uint16]uint16 {
+// numberTemplates tells the engine which members are of one template, by numbers of those that this request has. of: by member,
+// the survey's own numbers; returned are the request's by those.
+func numberTemplates(members []workload.GangMember, asked []shim.Member, of map[types.UID]uint16) map[uint16]uint16 {
 	numbers := map[uint16]uint16{}
 	for i, member := range members {
-		if t := s.of[member.Pod.UID]; t != nil && member.Slot == shim.None {
-			if _, seen := numbers[t.number]; !seen {
-				numbers[t.number] = uint16(len(numbers)) // the survey numbers by rank as well: the order is the same
+		if number, known := of[member.Pod.UID]; known && member.Slot == shim.None {
+			if _, seen := numbers[number]; !seen {
+				numbers[number] = uint16(len(numbers)) // the survey numbers by rank as well: the order is the same
 			}
-			asked[i].Template = uint32(numbers[t.number])
+			asked[i].Template = uint32(numbers[number])
 		}
 	}
 	return numbers
@@ -241,12 +263,12 @@ func around(turn gangs.Turn) (bound []types.UID) {
 }
 
 // members of the request: bound ones with GPUs pinned where they are, and size pending ones by rank.
-func (p *Plugin) members(turn gangs.Turn, size int) []workload.GangMember {
+func (c *cluster) members(turn gangs.Turn, size int) []workload.GangMember {
 	members := make([]workload.GangMember, 0, len(turn.Members))
 	for _, peer := range turn.Members {
 		member := workload.GangMember{Pod: peer.Pod, GPUs: peer.GPUs, Rank: peer.Rank, Slot: shim.None}
 		if peer.Node != "" {
-			slot, known := p.mirror.Slot(peer.Node)
+			slot, known := c.mirror.Slot(peer.Node)
 			if !known || peer.GPUs == 0 {
 				continue // nothing of it stands in the fabric
 			}

@@ -62,6 +62,7 @@ func (c *cluster) configure(logger klog.Logger, spec []byte) error {
 	if !c.synced() {
 		return nil // nothing has been decided yet
 	}
+	c.capacityChanged.Store(true)
 	c.roomAppeared(true)
 	c.wakeSingle(logger)
 	return nil

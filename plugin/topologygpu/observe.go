@@ -56,6 +56,7 @@ func (o *observer) PodGone(pod *v1.Pod) {
 	o.told.Delete(pod.UID)
 	o.demand.Drop(pod.UID)
 	if pod.Spec.NodeName != "" {
+		o.nodeTouched(pod.Spec.NodeName)
 		o.unlock([]types.UID{pod.UID}, pod.Spec.NodeName)
 	} else {
 		o.unlock([]types.UID{pod.UID})
@@ -71,7 +72,18 @@ func (o *observer) PodGone(pod *v1.Pod) {
 }
 
 // NodeChanged: plans that count on the node, and of which nobody is being bound, are made anew.
-func (o *observer) NodeChanged(name string) { o.table.Step(gangs.NodeChanged{Node: name}) }
+func (o *observer) NodeChanged(name string) {
+	o.nodeTouched(name)
+	o.capacityChanged.Store(true)
+	o.table.Step(gangs.NodeChanged{Node: name})
+}
+
+// nodeTouched: what waiting gangs have found out about the node may not be true any more.
+func (o *observer) nodeTouched(name string) {
+	if slot, known := o.mirror.Slot(name); known {
+		o.kept.change(slot, o.now())
+	}
+}
 
 // Freed: there may be room that was not there before.
 func (o *observer) Freed(gpus bool) { o.roomAppeared(gpus) }

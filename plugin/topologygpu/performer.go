@@ -47,6 +47,7 @@ func (p *performer) Allow(members []types.UID) {
 // Reject ends the waiting of members whose plan has ended, and frees the nodes that were kept for them.
 func (p *performer) Reject(members []types.UID, message string) {
 	p.mirror.Unyield(members...)
+	p.kept.forgetAll()
 	p.unlock(members)
 	p.report.podsTouched(members)
 	for _, uid := range members {

@@ -30,7 +30,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	}
 	if class.Kind == workload.Refused {
 		state.Write(stateKey, &cycle{refused: true})
-		p.retell(pod, class.Problem)
+		p.retell(pod, shim.Refused, class.Problem)
 		return nil, unresolvable(class.Problem)
 	}
 	if err := p.await(ctx); err != nil {
@@ -45,8 +45,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	case gangs.Follow:
 		return p.follow(state, class.GPUs, turn.Plan, turn.Node), nil
 	default:
-		p.retell(pod, turn.Reason)
-		return nil, unresolvable(turn.Reason)
+		return nil, unresolvable(p.retell(pod, outcomeHeld, turn.Reason))
 	}
 }
 

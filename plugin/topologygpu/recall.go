@@ -47,7 +47,7 @@ func (c *cluster) recall(logger klog.Logger) {
 		for _, peer := range held.Members {
 			members = append(members, workload.GangMember{Pod: peer.Pod, GPUs: peer.GPUs, Rank: peer.Rank, Slot: shim.None})
 		}
-		request, _, annotations := c.reader.GangRequest(held.ID, held.Spec, held.Members[0].Pod, members, c.now())
+		request, _, annotations := c.reader.GangRequest(held.ID, held.Spec, held.Members[0].Pod, members, c.now(), time.Time{})
 		err := c.engine.GangPut(request, annotations)
 		if shim.IsCode(err, shim.CodeUnknown) {
 			continue // not in the ledger yet

@@ -96,7 +96,7 @@ func newWatchBench(t *testing.T) *watchBench {
 		}
 	}
 	b.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
-	c := &cluster{sources: newSources(), demand: demand.New(), recorder: b.events, now: func() time.Time {
+	c := &cluster{sources: newSources(), kept: newKeptRooms(), demand: demand.New(), recorder: b.events, now: func() time.Time {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return b.clock

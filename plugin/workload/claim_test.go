@@ -103,7 +103,7 @@ func TestGPUsThatAClaimPrefers(t *testing.T) {
 	if !slices.Equal(request.Named, want) {
 		t.Errorf("got %v", request.Named)
 	}
-	request, _, _ = r.GangRequest(GangID{Kind: "Job", Namespace: "ml", Name: "g"}, Spec{MinMember: 1}, p, []GangMember{{Pod: p, GPUs: 2, Slot: shim.None}}, time.Now())
+	request, _, _ = r.GangRequest(GangID{Kind: "Job", Namespace: "ml", Name: "g"}, Spec{MinMember: 1}, p, []GangMember{{Pod: p, GPUs: 2, Slot: shim.None}}, time.Now(), time.Now())
 	if !slices.Equal(request.Named, want) {
 		t.Errorf("of a gang: got %v", request.Named)
 	}
@@ -225,7 +225,7 @@ func TestAClaimWithAGangRefServesItsGroup(t *testing.T) {
 	if problem := r.GangProblem(members); problem != "" {
 		t.Error(problem)
 	}
-	request, _, _ := r.GangRequest(GangID{Kind: KindPodGroup, Namespace: "ml", Name: "g"}, Spec{MinMember: 2}, pods[0], members, time.Now())
+	request, _, _ := r.GangRequest(GangID{Kind: KindPodGroup, Namespace: "ml", Name: "g"}, Spec{MinMember: 2}, pods[0], members, time.Now(), time.Now())
 	if request.Claim != `{"devices":{"count":8},"gangRef":"g"}` {
 		t.Errorf("got %s", request.Claim)
 	}

@@ -164,7 +164,7 @@ func TestGPUCountWithoutLimitsInTemplates(t *testing.T) {
 	r := reader(t, parse(t, trainingText("v1", "PyTorchJob", replica("Master", 1, 0)+", "+replica("Worker", 2, 0), "}")))
 	lead := trainingPod("PyTorchJob", "master", 0, 8)
 	members := []GangMember{{Pod: lead, GPUs: 8}, {Pod: trainingPod("PyTorchJob", "worker", 0, 8), GPUs: 8, Rank: 1}, {Pod: trainingPod("PyTorchJob", "worker", 1, 4), GPUs: 4, Rank: 2}}
-	request, _, _ := r.GangRequest(r.Classify(lead).Gang, Spec{MinMember: 3}, lead, members, time.Now())
+	request, _, _ := r.GangRequest(r.Classify(lead).Gang, Spec{MinMember: 3}, lead, members, time.Now(), time.Now())
 	if request.GPUsDesired != 20 {
 		t.Errorf("got %d", request.GPUsDesired)
 	}

@@ -4,7 +4,6 @@ package workload
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -41,12 +40,13 @@ type GangMember struct {
 	Slot uint32 // of the node it is bound to; shim.None: to be placed
 }
 
-// GangRequest is the request of a gang: members by ascending rank, the wishes of the lead.
-func (r *Reader) GangRequest(id GangID, spec Spec, lead *v1.Pod, members []GangMember, now time.Time) (shim.Request, []shim.Member, map[string]string) {
+// GangRequest is the request of a gang: members by ascending rank, the wishes of the lead. since: when the gang became
+// complete, from which topology-wait counts; zero: it does not wait.
+func (r *Reader) GangRequest(id GangID, spec Spec, lead *v1.Pod, members []GangMember, now, since time.Time) (shim.Request, []shim.Member, map[string]string) {
 	line := r.owners.lineage(lead)
 	request := shim.Request{
 		Gang: GangKey(id), MinMember: uint32(min(max(spec.MinMember, 1), len(members))),
-		GPUsDesired: desiredGPUs(&line, lead, r.GPUs(lead), members), OnlySlot: shim.None, Name: id.String(), Age: math.MaxInt64,
+		GPUsDesired: desiredGPUs(&line, lead, r.GPUs(lead), members), OnlySlot: shim.None, Name: id.String(), Age: max(now.Sub(since), 0),
 		Priority: priority(lead),
 	}
 	out := make([]shim.Member, len(members))
@@ -55,7 +55,6 @@ func (r *Reader) GangRequest(id GangID, spec Spec, lead *v1.Pod, members []GangM
 		if m.Slot != shim.None {
 			continue
 		}
-		request.Age = min(request.Age, age(now, m.Pod)) // topology-wait counts from the youngest member
 		if claim, _ := r.Claim(m.Pod); claim != nil && request.Claim == "" {
 			request.Claim = claim.JSON // GangProblem has seen that all of them ask for the same
 			request.Named, _ = r.named(claim)

@@ -33,7 +33,7 @@ func TestRequests(t *testing.T) {
 	future := of(pod("c", 8), j)
 	future.CreationTimestamp = metav1.NewTime(now.Add(time.Hour))
 	members := []GangMember{{Pod: p, GPUs: 8, Rank: 0, Slot: shim.None}, {Pod: young, GPUs: 8, Rank: 1, Slot: shim.None}, {Pod: future, GPUs: 8, Rank: 2, Slot: 5}}
-	request, out, annotations := r.GangRequest(r.Classify(p).Gang, jobSpec(j), p, members, now)
+	request, out, annotations := r.GangRequest(r.Classify(p).Gang, jobSpec(j), p, members, now, now.Add(-time.Second))
 	if request.Priority != 0 || request.GPUsDesired != 16 || request.MinMember != 2 || request.Age != time.Second || request.Name != "ml/train" {
 		t.Errorf("gang: %+v", request)
 	}
