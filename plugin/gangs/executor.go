@@ -16,8 +16,8 @@ import (
 // but for Lock, which has a goroutine of its own.
 type Performer interface {
 	Activate(pods []*v1.Pod)
-	// Ask says whether a gang that waits would find a place now, as far as the engine can tell.
-	Ask(turn Turn) bool
+	// Ask says whether a gang that waits would find a place now, as far as the engine can tell, and otherwise why not.
+	Ask(turn Turn) (fits bool, reason string)
 	Allow(members []types.UID)
 	Reject(members []types.UID, message string)
 	Lock(ctx context.Context, lock Lock, gate *Gate) error
@@ -72,8 +72,11 @@ func (t *Table) perform(ctx context.Context, performer Performer, effect Effect)
 	case Activate:
 		performer.Activate(e.Pods)
 	case Ask:
-		turn, waits := t.peek(e.ID)
-		t.Step(RoomAnswered{ID: e.ID, Fits: waits && performer.Ask(turn)})
+		answer := RoomAnswered{ID: e.ID}
+		if turn, waits := t.peek(e.ID); waits {
+			answer.Fits, answer.Reason = performer.Ask(turn)
+		}
+		t.Step(answer)
 	case Allow:
 		performer.Allow(e.Members)
 	case Reject:

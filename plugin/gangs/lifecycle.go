@@ -158,8 +158,9 @@ type (
 	}
 	// RoomAnswered: whether the gang that Ask names would find a place now.
 	RoomAnswered struct {
-		ID   workload.GangID
-		Fits bool
+		ID     workload.GangID
+		Fits   bool
+		Reason string // why not; "": as before
 	}
 	// PlanReserved: the engine has booked places for these members, around those that are bound.
 	PlanReserved struct {

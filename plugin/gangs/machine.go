@@ -189,7 +189,7 @@ func (m *Machine) Step(now time.Time, event Event) []Effect {
 	case NoPlace:
 		m.noPlace(e)
 	case RoomAnswered:
-		m.roomAnswered(e.ID, e.Fits)
+		m.roomAnswered(e)
 	case PlanReserved:
 		m.planReserved(e)
 	case MemberArrived:
@@ -345,13 +345,14 @@ func (m *Machine) goRound() {
 	}
 }
 
-func (m *Machine) roomAnswered(id workload.GangID, fits bool) {
-	g := m.gangs[id]
+func (m *Machine) roomAnswered(e RoomAnswered) {
+	g := m.gangs[e.ID]
 	switch {
 	case g == nil || g != m.turnOf || g.stage != Waiting:
-	case fits:
+	case e.Fits:
 		m.ask(g)
 	default:
+		g.lacks = cmp.Or(e.Reason, g.lacks)
 		m.turnOf = nil
 	}
 }

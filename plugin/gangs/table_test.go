@@ -99,8 +99,8 @@ func (h *hands) Activate(pods []*v1.Pod) {
 	h.activated++
 }
 
-func (h *hands) Ask(Turn) bool     { return true }
-func (h *hands) Allow([]types.UID) {}
+func (h *hands) Ask(Turn) (bool, string) { return true, "" }
+func (h *hands) Allow([]types.UID)       {}
 
 func (h *hands) Reject(_ []types.UID, message string) {
 	h.mu.Lock()

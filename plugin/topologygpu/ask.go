@@ -93,20 +93,20 @@ func (k *keptRooms) now(id workload.GangID) (room rooms, of map[types.UID]uint16
 	return room, kept.of, true
 }
 
-// Ask says whether a gang that waits would find a place now, as far as the engine can tell. True when in doubt: its attempt
-// decides.
-func (p *performer) Ask(turn gangs.Turn) bool {
+// Ask says whether a gang that waits would find a place now, as far as the engine can tell, and otherwise why not. True when in
+// doubt: its attempt decides.
+func (p *performer) Ask(turn gangs.Turn) (fits bool, reason string) {
 	room, of, known := p.kept.now(turn.ID)
 	if !known {
-		return true
+		return true, ""
 	}
 	pending := 0
 	for _, peer := range turn.Members {
 		if peer.Node != "" || len(p.mirror.LockedOn(peer.Pod.UID)) > 0 {
-			return true // it is finished around those that are bound, where it was locked
+			return true, "" // it is finished around those that are bound, where it was locked
 		}
 		if _, seen := of[peer.Pod.UID]; peer.GPUs > 0 && !seen {
-			return true // a pod of which the last attempt knew nothing
+			return true, "" // a pod of which the last attempt knew nothing
 		}
 		pending++
 	}
@@ -114,16 +114,25 @@ func (p *performer) Ask(turn gangs.Turn) bool {
 	if turn.Least < pending {
 		sizes = append(sizes, turn.Least)
 	}
-	return slices.ContainsFunc(sizes, func(size int) bool { return p.fits(turn, size, room, of) })
+	var outcome shim.Outcome
+	for _, size := range sizes {
+		if fits, outcome, reason = p.fits(turn, size, room, of); fits {
+			return true, ""
+		}
+	}
+	lead := turn.Members[0].Pod // nobody is bound
+	p.report.podTold(lead.UID, p.retell(lead, outcome, reason), outcome == shim.Refused)
+	p.report.gangTouched(turn.ID)
+	return false, reason
 }
 
-func (p *performer) fits(turn gangs.Turn, size int, room rooms, of map[types.UID]uint16) bool {
+func (p *performer) fits(turn gangs.Turn, size int, room rooms, of map[types.UID]uint16) (fits bool, outcome shim.Outcome, reason string) {
 	members := p.members(turn, size)
 	if p.reader.GangProblem(members) != "" {
-		return true
+		return true, shim.Refused, ""
 	}
 	request, asked, annotations := p.reader.GangRequest(turn.ID, turn.Spec, members[0].Pod, members, p.now(), turn.Since)
 	numbers := numberTemplates(members, asked, of)
-	plan, _, _, err := p.engine.Plan(request, asked, annotations, room.of(numbers))
-	return err != nil || plan.Outcome == shim.Placed || plan.Outcome == shim.Undecided
+	plan, _, sentence, err := p.engine.Plan(request, asked, annotations, room.of(numbers))
+	return err != nil || plan.Outcome == shim.Placed || plan.Outcome == shim.Undecided, plan.Outcome, sentence
 }

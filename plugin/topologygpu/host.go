@@ -61,7 +61,7 @@ type cluster struct {
 	ctx             context.Context // of the scheduler: ends all that we have started
 	first           fwk.Handle      // any profile's: queue, waiting pods and informers are the same for all
 	recorder        record.EventRecorder
-	told            sync.Map // lead of a gang → what it was told last
+	told            toldReasons
 	kept            *keptRooms
 	capacityChanged atomic.Bool // since the last round of gangs that wait
 	profiles        sync.Map    // scheduler names that use the plugin

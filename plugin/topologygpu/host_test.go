@@ -172,7 +172,8 @@ func TestAskingTrustsWhatTheLastAttemptFoundOfNodesThatHaveNotChanged(t *testing
 		for rank, member := range pods {
 			turn.Members = append(turn.Members, gangs.Peer{Pod: member, GPUs: 8, Rank: uint32(rank)})
 		}
-		return (&performer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}).Ask(turn)
+		fits, _ := (&performer{cluster: b.plugin.cluster, logger: loggerFor(ctx)}).Ask(turn)
+		return fits
 	}
 	if asks() {
 		t.Error("four nodes have GPUs, and one of them no CPU")

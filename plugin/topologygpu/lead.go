@@ -86,6 +86,7 @@ func (p *Plugin) lead(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		return nil, unresolvable(told)
 	}
 	p.kept.forget(turn.ID)
+	p.told.settle(pod.UID)
 	p.keep(logger, turn, result.places)
 	p.report.podTold(pod.UID, "", false)
 	p.report.gangTouched(turn.ID)

@@ -53,7 +53,7 @@ func (o *observer) PodSeen(pod *v1.Pod) {
 
 // PodGone: a pod was deleted or has ended.
 func (o *observer) PodGone(pod *v1.Pod) {
-	o.told.Delete(pod.UID)
+	o.told.forget(pod.UID)
 	o.demand.Drop(pod.UID)
 	if pod.Spec.NodeName != "" {
 		o.nodeTouched(pod.Spec.NodeName)

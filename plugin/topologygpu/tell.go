@@ -4,9 +4,11 @@ package topologygpu
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -33,23 +35,72 @@ const tellPause = 10 * time.Second
 // outcomeHeld is the kind of reason of a gang that cannot be planned yet, beside those that the engine has.
 const outcomeHeld = ^shim.Outcome(0)
 
+// toldReasons is what the leads of gangs were told last.
+type toldReasons struct {
+	mu   sync.Mutex
+	told map[types.UID]*toldReason
+}
+
 type toldReason struct {
 	outcome  shim.Outcome
 	sentence string
 	at       time.Time
+	next     string // to be told when the pause is over; "": nothing
 }
 
-// retell notes what a gang's lead is told, and returns it. The first sentence reaches its event through upstream's
-// FailedScheduling; a later one that differs gets an event of its own.
-func (c *cluster) retell(pod *v1.Pod, outcome shim.Outcome, sentence string) string {
-	now := c.now()
-	if before, known := c.told.Load(pod.UID); known {
-		before := before.(toldReason)
-		if before.sentence == sentence || before.outcome == outcome && now.Sub(before.at) < tellPause {
-			return before.sentence
-		}
-		c.recorder.Event(pod, v1.EventTypeWarning, reasonGangWaits, sentence)
+// forget: the pod is gone, or its gang has a place.
+func (t *toldReasons) forget(pod types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.told, pod)
+}
+
+// settle keeps the pod from being told what has passed: its gang has a place.
+func (t *toldReasons) settle(pod types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if told := t.told[pod]; told != nil {
+		told.next = ""
 	}
-	c.told.Store(pod.UID, toldReason{outcome, sentence, now})
+}
+
+// retell notes why a gang's lead has no place, and returns what it is told now. The first sentence reaches its event through
+// upstream's FailedScheduling; a later one that differs gets an event of its own, at once if it is of another kind, else when
+// the pause is over.
+func (c *cluster) retell(pod *v1.Pod, outcome shim.Outcome, sentence string) string {
+	t := &c.told
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, before := c.now(), t.told[pod.UID]
+	switch {
+	case before == nil:
+		if t.told == nil {
+			t.told = map[types.UID]*toldReason{}
+		}
+		t.told[pod.UID] = &toldReason{outcome: outcome, sentence: sentence, at: now}
+		return sentence
+	case before.sentence == sentence:
+		before.next = ""
+		return sentence
+	case before.outcome == outcome && now.Sub(before.at) < tellPause:
+		if before.next == "" {
+			time.AfterFunc(tellPause-now.Sub(before.at), func() { c.tellNext(pod) })
+		}
+		before.next = sentence
+		return before.sentence
+	}
+	*before = toldReason{outcome: outcome, sentence: sentence, at: now}
+	c.recorder.Event(pod, v1.EventTypeWarning, reasonGangWaits, sentence)
 	return sentence
+}
+
+// tellNext tells what has waited for the end of the pause.
+func (c *cluster) tellNext(pod *v1.Pod) {
+	t := &c.told
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if told := t.told[pod.UID]; told != nil && told.next != "" {
+		told.sentence, told.next, told.at = told.next, "", c.now()
+		c.recorder.Event(pod, v1.EventTypeWarning, reasonGangWaits, told.sentence)
+	}
 }
