@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * waste.h - the GPUs of a node that are expected to be of no use, because CPU or memory run out first. Pure arithmetic:
- * knows no node and no ledger, keeps nothing, decides nothing.
+ * knows no node and no ledger, decides nothing.
  *
  * For one kind of pod on a node with `free` GPUs and some CPU and memory: by GPUs g = floor(free / kind.gpus) of them fit, by
  * everything a <= g of them (what a kind does not ask for does not bound it). Filled with such pods, the node would keep
@@ -18,11 +18,37 @@
 #define WASTE_MAX ((uint64_t)FROND_KINDS_MAX * FROND_PODS_MAX * 2 * FROND_GPUS_MAX)
 _Static_assert(2 * WASTE_MAX <= UINT32_MAX, "waste, and growth moved up by WASTE_MAX, are 32 bits");
 
-/* kinds within their limits (frond.h), free <= FROND_GPUS_MAX. */
-uint32_t waste_expected(const struct frond_kind *kinds, uint32_t count, struct frond_left left, uint32_t free);
+/* A kind on a node with so many free GPUs that at least one of it fits by GPUs. */
+struct waste_kind {
+	uint32_t cpu_milli, memory_mib;
+	uint32_t most; /* that fit by GPUs */
+	uint32_t each; /* waste for each of them that does not fit */
+	uint32_t none; /* waste if none does */
+};
+
+/* What is the same for all nodes with so many free GPUs. The kinds of which one fits by GPUs come first: those need no
+ * division. */
+struct waste_row {
+	uint32_t always;                /* waste for kinds that none fits of by GPUs */
+	uint32_t ones, count;           /* kinds of which one fits by GPUs; and all */
+	uint64_t cpu_milli, memory_mib; /* with so much left nothing else is wasted */
+	struct waste_kind kind[FROND_KINDS_MAX];
+};
+
+/* The kinds of pods of an ask, sorted out by the free GPUs of a node: many nodes are judged by them. */
+struct waste {
+	const struct thrift *thrift;
+	struct waste_row row[FROND_GPUS_MAX + 1];
+};
+
+/* Kinds within their limits (frond.h). The thrift outlives the waste. */
+void waste_begin(struct waste *waste, const struct thrift *thrift);
+
+/* free <= FROND_GPUS_MAX */
+uint32_t waste_expected(const struct waste *waste, struct frond_left left, uint32_t free);
 
 /* How much the waste of a node with `free` GPUs grows by the pod, which takes `gpus` of them, plus WASTE_MAX, so that it is
  * never negative. A pod that asks for more CPU or memory than is left leaves none. */
-uint32_t waste_growth(const struct thrift *thrift, uint32_t slot, uint32_t free, uint32_t gpus);
+uint32_t waste_growth(const struct waste *waste, uint32_t slot, uint32_t free, uint32_t gpus);
 
 #endif

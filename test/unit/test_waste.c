@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Expected waste of one node, by hand. What it does to the order of nodes is in test_thrift.c. */
 #include "core/waste.h"
+#include "dice.h"
 
 #include <unity.h>
 
@@ -12,9 +13,23 @@ void tearDown(void)
 {
 }
 
+static uint32_t expected(const struct frond_kind *kinds, uint32_t count, struct frond_left left, uint32_t free)
+{
+	struct waste waste;
+	waste_begin(&waste, &(struct thrift){.kinds = kinds, .count = count});
+	return waste_expected(&waste, left, free);
+}
+
+static uint32_t growth(const struct thrift *thrift, uint32_t slot, uint32_t free, uint32_t gpus)
+{
+	struct waste waste;
+	waste_begin(&waste, thrift);
+	return waste_growth(&waste, slot, free, gpus);
+}
+
 static uint32_t waste_of(struct frond_kind kind, uint32_t cpu_milli, uint32_t memory_mib, uint32_t free)
 {
-	return waste_expected(&kind, 1, (struct frond_left){cpu_milli, memory_mib}, free);
+	return expected(&kind, 1, (struct frond_left){cpu_milli, memory_mib}, free);
 }
 
 static void test_nothing_is_wasted_where_all_fit(void)
@@ -58,10 +73,10 @@ static void test_kinds_count_as_often_as_there_are_pods_of_them(void)
 {
 	const struct frond_kind kinds[] = {{1000, 0, 1, 10}, {4000, 0, 4, 3}, {0, 0, 8, 7}};
 	struct frond_left left = {2000, 0};
-	TEST_ASSERT_EQUAL_UINT32(0, waste_expected(kinds, 0, left, 6));
-	TEST_ASSERT_EQUAL_UINT32(10 * 4, waste_expected(kinds, 1, left, 6));
-	TEST_ASSERT_EQUAL_UINT32(10 * 4 + 3 * (4 + 6), waste_expected(kinds, 2, left, 6));
-	TEST_ASSERT_EQUAL_UINT32(10 * 4 + 3 * (4 + 6) + 7 * 6, waste_expected(kinds, 3, left, 6));
+	TEST_ASSERT_EQUAL_UINT32(0, expected(kinds, 0, left, 6));
+	TEST_ASSERT_EQUAL_UINT32(10 * 4, expected(kinds, 1, left, 6));
+	TEST_ASSERT_EQUAL_UINT32(10 * 4 + 3 * (4 + 6), expected(kinds, 2, left, 6));
+	TEST_ASSERT_EQUAL_UINT32(10 * 4 + 3 * (4 + 6) + 7 * 6, expected(kinds, 3, left, 6));
 }
 
 static void test_growth_is_the_difference_moved_up(void)
@@ -69,14 +84,14 @@ static void test_growth_is_the_difference_moved_up(void)
 	const struct frond_kind kinds[] = {{1000, 100, 1, 1}};
 	const struct frond_left left[] = {{8000, 800}, {8000, 800}, {4000, 800}};
 	struct thrift thrift = {kinds, 1, {1000, 100}, left};
-	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX, waste_growth(&thrift, 0, 8, 1)); /* a pod of the kind itself */
+	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX, growth(&thrift, 0, 8, 1)); /* a pod of the kind itself */
 	thrift.asks.cpu_milli = 3000;
-	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX + 2, waste_growth(&thrift, 0, 8, 1));
-	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX - 4, waste_growth(&thrift, 2, 8, 7)); /* one GPU and CPU for one are left */
+	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX + 2, growth(&thrift, 0, 8, 1));
+	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX - 4, growth(&thrift, 2, 8, 7)); /* one GPU and CPU for one are left */
 	thrift.asks.cpu_milli = 5000; /* more than is left of the third: then none is */
-	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX + (7 + 7) - 4, waste_growth(&thrift, 2, 8, 1));
+	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX + (7 + 7) - 4, growth(&thrift, 2, 8, 1));
 	thrift.asks = (struct frond_left){0, 801};
-	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX + (7 + 7) - 4, waste_growth(&thrift, 2, 8, 1));
+	TEST_ASSERT_EQUAL_UINT32(WASTE_MAX + (7 + 7) - 4, growth(&thrift, 2, 8, 1));
 }
 
 static void test_at_the_limits_nothing_overflows(void)
@@ -87,16 +102,50 @@ static void test_at_the_limits_nothing_overflows(void)
 	const struct frond_left left[] = {{0, 0}, {UINT32_MAX, UINT32_MAX}};
 	struct thrift thrift = {kinds, FROND_KINDS_MAX, {UINT32_MAX, UINT32_MAX}, left};
 	uint64_t all = (uint64_t)FROND_KINDS_MAX * FROND_PODS_MAX;
-	TEST_ASSERT_EQUAL_UINT64(WASTE_MAX, waste_expected(kinds, FROND_KINDS_MAX, left[0], FROND_GPUS_MAX));
-	TEST_ASSERT_EQUAL_UINT64(all * 15, waste_expected(kinds, FROND_KINDS_MAX, left[1], FROND_GPUS_MAX));
-	TEST_ASSERT_EQUAL_UINT64(0, waste_growth(&thrift, 0, FROND_GPUS_MAX, FROND_GPUS_MAX)); /* all of it goes */
-	TEST_ASSERT_EQUAL_UINT64(WASTE_MAX + all * (15 + 15) - all * 15, waste_growth(&thrift, 1, FROND_GPUS_MAX, 1));
+	TEST_ASSERT_EQUAL_UINT64(WASTE_MAX, expected(kinds, FROND_KINDS_MAX, left[0], FROND_GPUS_MAX));
+	TEST_ASSERT_EQUAL_UINT64(all * 15, expected(kinds, FROND_KINDS_MAX, left[1], FROND_GPUS_MAX));
+	TEST_ASSERT_EQUAL_UINT64(0, growth(&thrift, 0, FROND_GPUS_MAX, FROND_GPUS_MAX)); /* all of it goes */
+	TEST_ASSERT_EQUAL_UINT64(WASTE_MAX + all * (15 + 15) - all * 15, growth(&thrift, 1, FROND_GPUS_MAX, 1));
 	for (uint32_t i = 0; i < FROND_KINDS_MAX; i++)
 		kinds[i] = (struct frond_kind){268435455, 0, 1, FROND_PODS_MAX}; /* sixteen of them just fit */
-	TEST_ASSERT_EQUAL_UINT64(0, waste_expected(kinds, FROND_KINDS_MAX, left[1], FROND_GPUS_MAX));
+	TEST_ASSERT_EQUAL_UINT64(0, expected(kinds, FROND_KINDS_MAX, left[1], FROND_GPUS_MAX));
 	for (uint32_t i = 0; i < FROND_KINDS_MAX; i++)
 		kinds[i].cpu_milli++; /* a product of 32 bits would be zero here */
-	TEST_ASSERT_EQUAL_UINT64(all, waste_expected(kinds, FROND_KINDS_MAX, left[1], FROND_GPUS_MAX));
+	TEST_ASSERT_EQUAL_UINT64(all, expected(kinds, FROND_KINDS_MAX, left[1], FROND_GPUS_MAX));
+}
+
+/* waste.h, word by word, kind by kind. */
+static uint32_t by_the_words(const struct frond_kind *kinds, uint32_t count, struct frond_left left, uint32_t free)
+{
+	uint32_t sum = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t by_gpus = free / kinds[i].gpus, fit = by_gpus;
+		while ((uint64_t)fit * kinds[i].cpu_milli > left.cpu_milli ||
+		       (uint64_t)fit * kinds[i].memory_mib > left.memory_mib)
+			fit--;
+		sum += kinds[i].pods * ((by_gpus - fit) * kinds[i].gpus + (fit == 0 ? free : 0));
+	}
+	return sum;
+}
+
+static void one_node_of_many(void)
+{
+	struct frond_kind kinds[FROND_KINDS_MAX];
+	uint32_t count = below(FROND_KINDS_MAX + 1), most = 1 + below(16);
+	for (uint32_t i = 0; i < count; i++)
+		kinds[i] = (struct frond_kind){below(most), below(most), 1 + below(FROND_GPUS_MAX), 1 + below(9)};
+	for (uint32_t free = 0; free <= FROND_GPUS_MAX; free++) {
+		struct frond_left left = {below(4 * most), below(4 * most)};
+		TEST_ASSERT_EQUAL_UINT32(by_the_words(kinds, count, left, free), expected(kinds, count, left, free));
+	}
+}
+
+static void test_kinds_that_were_sorted_out_waste_what_the_words_say(void)
+{
+	for (uint32_t seed = 0; seed < 2000; seed++) {
+		dice = seed;
+		one_node_of_many();
+	}
 }
 
 int main(void)
@@ -110,5 +159,6 @@ int main(void)
 	RUN_TEST(test_kinds_count_as_often_as_there_are_pods_of_them);
 	RUN_TEST(test_growth_is_the_difference_moved_up);
 	RUN_TEST(test_at_the_limits_nothing_overflows);
+	RUN_TEST(test_kinds_that_were_sorted_out_waste_what_the_words_say);
 	return UNITY_END();
 }
