@@ -53,12 +53,13 @@ static uint64_t key_of(const struct place_work *work, uint32_t item, uint32_t at
 	       broken << KEY_BROKEN | left << KEY_LEFT | (at - item_start(work, item));
 }
 
-static struct waste waste_at(const struct place_work *work, uint32_t at)
+/* table: NULL for a pod that is not thrifty. */
+static struct waste waste_at(const struct place_work *work, const struct waste_table *table, uint32_t at)
 {
 	uint32_t slot = work->fabric->order[at];
-	if (!is_thrifty(work->ask))
+	if (table == NULL)
 		return (struct waste){0, 0};
-	return waste_growth(work->ask->thrift, slot, node_free_count(&work->nodes[slot]), work->gang.size);
+	return waste_growth(table, slot, node_free_count(&work->nodes[slot]), work->gang.size);
 }
 
 /* waste: expected, of the nodes of the item that the keys are of. */
@@ -84,7 +85,7 @@ static void sift_keys(struct place_work *work, uint32_t item, uint32_t root, uin
 }
 
 /* Marks the nodes of an item that a pod could take, and heaps their keys; returns how many there are. */
-static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *position)
+static uint32_t gather(struct place_work *work, const struct waste_table *table, uint32_t item, uint16_t *position)
 {
 	uint64_t *keys = keys_of(work, item);
 	uint32_t count = 0;
@@ -92,7 +93,7 @@ static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *positio
 		if (place_node_now(work, at) == 0)
 			continue;
 		position[work->fabric->order[at]] = PLACE_ORDERED;
-		struct waste waste = waste_at(work, at);
+		struct waste waste = waste_at(work, table, at);
 		keys[count++] = key_of(work, item, at, waste.lost);
 		work->scratch.list[at] = waste.expected;
 	}
@@ -164,11 +165,11 @@ static void sift_offers(struct place_work *work, uint32_t root, uint32_t count, 
 
 /* The first offers of the PLACE_ORDERED best items, as a heap with the best on top; returns how many. No other item can have
  * one of the first PLACE_ORDERED nodes. */
-static uint32_t best_items(struct place_work *work, uint16_t *position)
+static uint32_t best_items(struct place_work *work, const struct waste_table *table, uint16_t *position)
 {
 	uint32_t count = 0;
 	for (uint32_t item = 0; item < work->items; item++) {
-		uint32_t nodes = gather(work, item, position);
+		uint32_t nodes = gather(work, table, item, position);
 		if (nodes == 0)
 			continue;
 		struct frame offer = offer_of(work, item, nodes);
@@ -188,8 +189,12 @@ static uint32_t best_items(struct place_work *work, uint16_t *position)
 
 static void order_nodes(struct place_work *work, uint16_t *position)
 {
+	struct waste_table table;
+	bool thrifty = is_thrifty(work->ask);
+	if (thrifty)
+		waste_begin(&table, work->ask->thrift);
 	place_measure(work, FROND_GPUS_MAX, true);
-	uint32_t count = best_items(work, position);
+	uint32_t count = best_items(work, thrifty ? &table : NULL, position);
 	for (uint16_t rank = 0; rank < PLACE_ORDERED && count > 0; rank++) {
 		struct frame *first = &work->candidates.frames[0];
 		position[work->fabric->order[first->index]] = rank;

@@ -66,11 +66,14 @@ struct best {
 	uint32_t per_node;
 };
 
-/* The best candidate, when it is one leaf to which others of the same kind lose by their sums. */
+/* The best candidate so far, or one that will have its turn, when it is one leaf to which others of the same kind lose by their
+ * sums. */
 struct champion {
 	uint32_t kind;  /* FROND_NONE: there is none such */
 	uint32_t model; /* place_model() */
 	uint32_t item;
+	uint32_t total; /* GPUs of that leaf */
+	struct gain gain;
 	uint32_t value;    /* its score */
 	uint32_t from, to; /* free GPUs of leaves that are sure to be worse; from > to: not known of any */
 	uint32_t breaks;   /* a leaf that nobody uses is worse with so many free GPUs: it would be broken */

@@ -63,6 +63,7 @@ static void recount_blocks(void)
 				 fabric->leaf_kind[first + i] == fabric->leaf_kind[first];
 		}
 		TEST_ASSERT_EQUAL_UINT32(alike ? fabric->leaf_kind[first] : FROND_NONE, block->kind);
+		TEST_ASSERT_EQUAL_UINT32(leaf->total, block->total);
 		for (uint32_t gpus = 1; gpus <= FROND_GPUS_MAX + 1; gpus++) { /* one more: the free GPUs */
 			uint32_t least = UINT32_MAX, most = 0;
 			for (uint32_t i = 0; i < count; i++) {
