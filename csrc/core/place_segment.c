@@ -199,7 +199,9 @@ void parts_of(struct place_work *work, uint32_t leaf, bool today, struct parts *
 		for (; parts->count <= part; parts->count++) {
 			parts->room[parts->count] = parts->nodes[parts->count] = 0;
 			parts->rooms[parts->count] = (struct rooms){.spare = 0};
+			parts->start[parts->count] = at;
 		}
+		parts->end[part] = at + 1;
 		uint32_t room = today ? place_node_now(work, at) : place_node_cap(work, at);
 		struct rooms *rooms = &parts->rooms[part];
 		parts->room[part] += room;
@@ -489,12 +491,42 @@ uint32_t segments_nodes_for(struct place_work *work, uint32_t item, uint32_t seg
 	return nodes == NO_NODES ? UINT32_MAX : nodes;
 }
 
+struct opening { /* nodes, the roomiest first, after those that the gang uses */
+	const struct rooms *rooms;
+	uint32_t room, left; /* of the next one, and how many have it */
+	uint32_t nodes, held;
+};
+
+static struct opening open_none(const struct rooms *rooms)
+{
+	return (struct opening){
+		.rooms = rooms, .room = FROND_GPUS_MAX, .left = rooms->count[FROND_GPUS_MAX], .held = rooms->spare};
+}
+
+static bool open_next(struct opening *open)
+{
+	while (open->left == 0 && open->room > 1)
+		open->left = open->rooms->count[--open->room];
+	if (open->left == 0)
+		return false;
+	open->left--;
+	open->nodes++;
+	open->held += open->room;
+	return true;
+}
+
 void segments_nodes_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
 {
+	uint32_t size = work->segments.today.size;
 	if (!work->segments.nvlink) {
 		struct rooms rooms = place_rooms_of(work, item);
-		for (uint32_t w = 0; w <= most; w++)
-			out[w] = rooms_fewest(&rooms, segments_members(work, item, w));
+		struct opening open = open_none(&rooms);
+		uint32_t members = segments_members(work, item, 0);
+		for (uint32_t w = 0; w <= most; w++, members += size) {
+			while (open.held < members && open_next(&open))
+				;
+			out[w] = open.held < members ? UINT32_MAX : open.nodes;
+		}
 		return;
 	}
 	struct fewest fewest;
@@ -507,22 +539,41 @@ void segments_nodes_upto(struct place_work *work, uint32_t item, uint32_t most, 
 	}
 }
 
+/* In a leaf that is one domain. */
+static uint32_t leaf_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
+{
+	struct rooms rooms = place_rooms_of(work, item);
+	struct opening open = open_none(&rooms);
+	uint32_t size = work->segments.today.size, fixed = segments_members(work, item, 0), count = 0;
+	uint32_t all = rooms.spare;
+	for (uint32_t room = 1; room <= FROND_GPUS_MAX; room++)
+		all += room * rooms.count[room];
+	out[0] = 0;
+	if (all < fixed)
+		return 1;
+	while (open.held < fixed)
+		open_next(&open);
+	uint32_t last = min_u32(most, (all - fixed) / size);
+	while ((out[count] = min_u32(most, (open.held - fixed) / size)) < last) {
+		open_next(&open);
+		count++;
+	}
+	return count + 1;
+}
+
 /* From the fewest nodes by segments to the most segments by nodes, in place: there are no more numbers of nodes than of
  * segments that matter, but a segment may need several, so that out[] has room for every node of the item. */
 uint32_t segments_upto(struct place_work *work, uint32_t item, uint32_t most, uint64_t *out)
 {
-	struct rooms rooms = place_rooms_of(work, item);
+	if (!work->segments.nvlink)
+		return leaf_upto(work, item, most, out);
 	struct fewest fewest;
-	if (work->segments.nvlink) {
-		struct parts parts;
-		parts_of(work, item, true, &parts);
-		fewest_in(work, &parts, true, &fewest);
-	}
+	struct parts parts;
+	parts_of(work, item, true, &parts);
+	fewest_in(work, &parts, true, &fewest);
 	uint32_t base = 0, last = 0;
 	for (uint32_t w = 0; w <= most; w++) {
-		uint32_t nodes = !work->segments.nvlink ? rooms_fewest(&rooms, segments_members(work, item, w))
-				 : w <= fewest.most     ? fewest.nodes[item == work->segments.tail_item][w]
-							: NO_NODES;
+		uint32_t nodes = w <= fewest.most ? fewest.nodes[item == work->segments.tail_item][w] : NO_NODES;
 		if (nodes >= NO_NODES)
 			break;
 		base = w == 0 ? nodes : base;
@@ -662,7 +713,8 @@ void segments_fill(struct place_work *work, uint32_t item, uint32_t segments)
 			continue;
 		uint32_t bound = counted ? rooms_fewest(&parts.rooms[part], gives.members[part]) : UINT32_MAX;
 		work->scope.domain = parts.first + part;
-		place_fill_members(work, item, gives.members[part], bound);
+		place_fill_members(work, parts.start[part], parts.end[part], &parts.rooms[part], gives.members[part],
+				   bound);
 		work->scope.domain = FROND_NONE;
 	}
 }

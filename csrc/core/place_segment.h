@@ -15,11 +15,12 @@
 #define NO_TAIL    0u
 
 struct parts {
-	uint32_t count, first;     /* domains first … first + count - 1 */
-	uint32_t room[PARTS];      /* members, beyond those owed */
-	uint32_t nodes[PARTS];     /* with room */
-	struct rooms rooms[PARTS]; /* with those owed; by capacity nobody is there yet */
-	bool lacking;              /* one owes more than it has room for */
+	uint32_t count, first;             /* domains first … first + count - 1 */
+	uint32_t room[PARTS];              /* members, beyond those owed */
+	uint32_t nodes[PARTS];             /* with room */
+	uint32_t start[PARTS], end[PARTS]; /* positions; there may be others between */
+	struct rooms rooms[PARTS];         /* with those owed; by capacity nobody is there yet */
+	bool lacking;                      /* one owes more than it has room for */
 };
 
 /* The NVLink domains of a leaf, by capacity or today. */
