@@ -11,7 +11,7 @@
 
 #define PARTS      512u  /* NVLink domains of a leaf that are looked at */
 #define ROW        2048u /* segments, where nodes are counted */
-#define STEPS_PART 16u   /* of the budget, for a domain that is looked at, and for a node of it */
+#define STEPS_PART 5u    /* of the budget, for a domain that is looked at, and for a node of it */
 #define NO_TAIL    0u
 
 struct parts {
