@@ -539,10 +539,11 @@ static void fill_item(struct place_work *work, uint32_t item, uint32_t members)
 	assert(filling.members == 0);
 }
 
-void place_fill_members(struct place_work *work, uint32_t item, uint32_t members, uint32_t bound)
+void place_fill_members(struct place_work *work, uint32_t first, uint32_t end, const struct rooms *rooms,
+			uint32_t members, uint32_t bound)
 {
-	const struct party_nodes all = {item_start(work, item), item_end(work, item), PARTY_ALL};
-	struct filling filling = {.rooms = place_rooms_of(work, item), .members = members, .bound = bound};
+	const struct party_nodes all = {first, end, PARTY_ALL};
+	struct filling filling = {.rooms = *rooms, .members = members, .bound = bound};
 	fill_party(work, &all, &filling);
 	assert(filling.members == 0);
 }

@@ -330,8 +330,9 @@ struct rooms {
 /* Fewest further nodes for so many members; UINT32_MAX: they do not fit. */
 uint32_t rooms_fewest(const struct rooms *rooms, uint32_t members);
 struct rooms place_rooms_of(const struct place_work *work, uint32_t item);
-/* Puts members on the nodes of an item that are in scope, opening so many at most. */
-void place_fill_members(struct place_work *work, uint32_t item, uint32_t members, uint32_t bound);
+/* Puts members on the nodes at [first, end) that are in scope, which have these rooms, opening so many at most. */
+void place_fill_members(struct place_work *work, uint32_t first, uint32_t end, const struct rooms *rooms,
+			uint32_t members, uint32_t bound);
 
 /* ---- place_rule.c: spec 3.3 from capacity alone. False: it does not suffice. -------------------------------------------------- */
 
