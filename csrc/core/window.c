@@ -553,7 +553,9 @@ int32_t window(struct window_work *work, struct core *core, const struct window_
 	}
 	count_members(&view);
 	count_evictable(&view, false);
+	place_repeat(core->work, true);
 	find(&view, out);
+	place_repeat(core->work, false);
 	go_to(&view, 0);
 	count_evictable(&view, true);
 	unmark_ends(&view);
