@@ -37,6 +37,7 @@
 #define STEPS_ROSTER    8u   /* every member, to be counted and handed out */
 #define STEPS_MOVER     32u  /* every member that leaves, is placed and comes back */
 #define STEPS_POD       16u  /* a pod is counted off its node, or back */
+#define STEPS_END       6u   /* the pod of an end is found, and marked */
 #define STEPS_HOLE      64u  /* a node of a hole, looked at for each ratio */
 
 #define BUDGET_STEPS      (5u << 19) /* of a call on a small cluster */

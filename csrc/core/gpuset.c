@@ -363,6 +363,8 @@ static uint64_t order_spread(const struct gpuset *table, uint32_t set, uint32_t 
 	return order << 16 | (UINT16_MAX - load);
 }
 
+#define FURTHER_LOOKS 3u /* that a set takes which the first step of the order does not turn away */
+
 /* What is asked, and the best set so far. */
 struct quest {
 	struct gpuset *table;
@@ -370,13 +372,14 @@ struct quest {
 	uint32_t free, held, count;
 	uint32_t best, best_wishes;
 	uint64_t best_order;
-	uint32_t compared; /* sets */
+	uint32_t compared; /* sets, and those that tie with the best once more for each further look */
 };
 
 static void compare(struct quest *quest, uint32_t set)
 {
 	const struct gpu_wish *wish = quest->wish;
 	uint32_t lacking = lacks(quest->table, wish, set);
+	quest->compared += FURTHER_LOOKS;
 	if (lacking != 0 && wish->mode == MODE_REQUIRED)
 		return;
 	uint32_t listed = wish->policy == GPU_PREFER ? bits_count(set & wish->prefer) : 0;

@@ -20,17 +20,17 @@ static struct gpu_wish wish_on(const struct place_work *work, uint32_t slot)
 	return wish;
 }
 
-/* Where what was asked for in this plan is kept; a new one takes the place of another, and the caller sets its set. */
+/* Where what was asked for in this plan, or one before it that wished the same, is kept; a new one takes the place of another, and the caller sets its set. */
 static struct choice *choice_of(const struct place_work *work, struct choice asked, bool *known)
 {
 	uint32_t key = (asked.free | (uint32_t)asked.held << 16) * 0x9e3779b1u;
 	uint32_t hash = (key ^ ((uint32_t)asked.topology << 9 | asked.count)) * 0x85ebca6bu;
 	struct choice *kept = &work->choices[hash >> (32 - CHOICES)];
-	*known = kept->plan == work->plan && kept->topology == asked.topology && kept->free == asked.free &&
+	*known = kept->plan == work->choice_plan && kept->topology == asked.topology && kept->free == asked.free &&
 		 kept->held == asked.held && kept->count == asked.count && kept->prefer == asked.prefer;
 	if (!*known) {
 		*kept = asked;
-		kept->plan = work->plan;
+		kept->plan = work->choice_plan;
 	}
 	return kept;
 }

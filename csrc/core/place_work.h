@@ -253,6 +253,8 @@ struct place_work {
 	} scores[SCORES];
 	struct choice *choices; /* by what was free */
 	uint32_t plan;          /* number of the present one */
+	uint32_t choice_plan;   /* the first of those whose choices are kept */
+	bool repeats;           /* see place_repeat() */
 	/* the GPUs that were chosen last */
 	uint32_t chosen_topology, chosen_free, chosen_mask;
 	uint64_t chosen_ring;
