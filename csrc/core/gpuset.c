@@ -364,6 +364,7 @@ static uint64_t order_spread(const struct gpuset *table, uint32_t set, uint32_t 
 }
 
 #define FURTHER_LOOKS 3u /* that a set takes which the first step of the order does not turn away */
+#define PLAIN_LOOKS   2u /* that one takes without a claim, on average: many a bandwidth of an uneven node ties */
 
 /* What is asked, and the best set so far. */
 struct quest {
@@ -517,7 +518,7 @@ static uint32_t table_best(struct gpuset *table, uint32_t free, uint32_t count)
 		return best[at];
 	}
 	uint32_t *best = (uint32_t *)table->best + best_at(table, free, count);
-	uint32_t compared = table->compared + sets_of(bits_count(free), count);
+	uint32_t compared = table->compared + PLAIN_LOOKS * sets_of(bits_count(free), count);
 	if (*best >> FROND_GPUS_MAX != count)
 		*best = count << FROND_GPUS_MAX | search(table, &wish_default, free, 0, count);
 	table->compared = compared; /* the same, remembered or not */

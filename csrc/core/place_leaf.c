@@ -20,7 +20,8 @@ static struct gpu_wish wish_on(const struct place_work *work, uint32_t slot)
 	return wish;
 }
 
-/* Where what was asked for in this plan, or one before it that wished the same, is kept; a new one takes the place of another, and the caller sets its set. */
+/* Where what was asked for in this plan, or one before it that wished the same, is kept; a new one takes the place of another,
+ * and the caller sets its set. */
 static struct choice *choice_of(const struct place_work *work, struct choice asked, bool *known)
 {
 	uint32_t key = (asked.free | (uint32_t)asked.held << 16) * 0x9e3779b1u;
@@ -40,9 +41,7 @@ uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t fre
 {
 	uint32_t topology = work->nodes[slot].topology;
 	struct gpu_wish wish = wish_on(work, slot);
-	bool plain = wish.policy == GPU_CONTIGUOUS && wish.locality == GPU_ANYWHERE && wish.min_gbps == 0 &&
-		     wish.mode == MODE_PREFERRED;
-	if (plain)
+	if (gpu_wish_plain(&wish))
 		return gpuset_choose(work->sets[topology], &wish, free, held, gpus);
 	if (wish.policy != GPU_SPREAD)
 		held = 0; /* who sits beside them does not matter */
@@ -89,7 +88,8 @@ static uint32_t fits(const struct place_work *work, uint32_t slot, uint32_t free
 	return members;
 }
 
-/* The same of what is free on a node, once a plan: a node that the budget does not reach takes nobody, whoever asks. */
+/* The same of what is free on a node, once a plan, and for a pod alone no further than it needs: a node that the budget does not
+ * reach takes nobody, whoever asks. */
 static uint32_t fits_now(const struct place_work *work, uint32_t position)
 {
 	uint32_t slot = work->fabric->order[position];
@@ -101,7 +101,9 @@ static uint32_t fits_now(const struct place_work *work, uint32_t position)
 		work->answer->cut = work->purse->spent = true;
 		*now = 1;
 	}
-	if (*now == 0)
+	if (*now == 0 && work->scope.picky)
+		*now = (uint8_t)(1 + (place_gpus(work, position, work->gang.size) != 0));
+	else if (*now == 0)
 		*now = (uint8_t)(1 + fits(work, slot, node_free_mask(node), node->held, node_free_count(node)));
 	return *now - 1u;
 }
@@ -350,7 +352,11 @@ uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t g
 {
 	uint32_t slot = work->fabric->order[position], taken = work->taken[position];
 	const struct node *node = &work->nodes[slot];
-	return place_choose(work, slot, node_free_mask(node) & ~taken, node->held | taken, gpus);
+	if (!work->scope.picky || taken != 0 || gpus != work->gang.size)
+		return place_choose(work, slot, node_free_mask(node) & ~taken, node->held | taken, gpus);
+	if (work->picked[position] == 0)
+		work->picked[position] = (uint16_t)place_choose(work, slot, node_free_mask(node), node->held, gpus);
+	return work->picked[position];
 }
 
 /* Every pair of its GPUs has the same bandwidth: which set it is does not matter for step 4. */
