@@ -216,7 +216,7 @@ static int32_t check_spine(const struct core *core, uint32_t spine, struct out *
 	}
 	for (uint32_t position = first; position < end; position++) {
 		const struct node *node = &core->nodes[fabric->order[position]];
-		touched += !node_open(node) || node->unhealthy != 0 || node_used_count(node) > 0;
+		touched += !node_open(node) || node->unhealthy != 0 || !node_whole(node);
 		lacking += node_lacks(node);
 	}
 	if (lacking != fabric->spine[spine].lacking)

@@ -56,7 +56,7 @@ static void account(struct fabric *fabric, uint32_t leaf_id, const struct node *
 	leaf->free += one * free; /* one is 1 or, modulo 2^32, -1 */
 	leaf->used += one * used;
 	leaf->total += one * node->gpus;
-	if (!node_open(node) || node->unhealthy != 0 || used > 0)
+	if (!node_open(node) || node->unhealthy != 0 || !node_whole(node))
 		spine->touched = (spine->touched + one) & TOUCHED_MASK;
 	if (node_lacks(node)) {
 		fabric->leaf_lacking[leaf_id] = (uint16_t)(fabric->leaf_lacking[leaf_id] + one);
@@ -79,7 +79,7 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
 		leaf->free += node_free_count(node);
 		leaf->used += used;
 		leaf->total += node->gpus;
-		touched += !node_open(node) || node->unhealthy != 0 || used > 0;
+		touched += !node_open(node) || node->unhealthy != 0 || !node_whole(node);
 		lacking += node_lacks(node);
 	}
 	leaf->odd = (uint16_t)odd;
