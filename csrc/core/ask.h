@@ -35,13 +35,6 @@ struct gpu_wish {
 		GPU_CONTIGUOUS, MODE_PREFERRED, GPU_ANYWHERE, 0, 0                                                     \
 	}
 
-/* It asks for no more than every pod does. */
-static inline bool gpu_wish_plain(const struct gpu_wish *wish)
-{
-	return wish->policy == GPU_CONTIGUOUS && wish->locality == GPU_ANYWHERE && wish->min_gbps == 0 &&
-	       wish->mode == MODE_PREFERRED;
-}
-
 struct gpu_named { /* GPUs of one node that preferIds names by id: the engine's own, or the host's */
 	uint32_t slot, mask;
 };

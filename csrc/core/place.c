@@ -46,7 +46,6 @@ struct place_work *place_layout(struct arena *arena, struct fabric *fabric, cons
 	work->pin = arena_take(arena, nodes, sizeof *work->pin);
 	work->take = arena_take(arena, nodes, sizeof *work->take);
 	work->now = arena_raw(arena, nodes, sizeof *work->now);
-	work->picked = arena_raw(arena, nodes, sizeof *work->picked);
 	work->taken = arena_take(arena, nodes, sizeof *work->taken);
 	work->hold = arena_raw(arena, leaves, sizeof *work->hold);
 	work->stamp = arena_take(arena, leaves, sizeof *work->stamp);
@@ -208,7 +207,6 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	work->choice_plan = work->repeats ? work->choice_plan : work->plan;
 	work->chosen_topology = FROND_NONE;
 	work->scope.constrained = wish->mode == MODE_REQUIRED;
-	work->scope.picky = ask->count == 1 && (ask->named_count > 0 || !gpu_wish_plain(wish));
 	work->scope.shaped = ask->named_count == 0;
 	work->scope.counted = work->scope.shaped && !work->scope.constrained && ask->only_slot == FROND_NONE &&
 			      work->gang.size != 0 && ask->max_nodes_per_leaf == 0 && ask->max_gpus_per_leaf == 0;
@@ -224,8 +222,6 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	place_rooms_mark(work);
 	if (work->scope.constrained)
 		memset(work->now, 0, fabric->node_count * sizeof *work->now);
-	if (work->scope.picky)
-		memset(work->picked, 0, fabric->node_count * sizeof *work->picked);
 	segments_begin(work);
 }
 

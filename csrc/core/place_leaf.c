@@ -41,7 +41,9 @@ uint32_t place_choose(const struct place_work *work, uint32_t slot, uint32_t fre
 {
 	uint32_t topology = work->nodes[slot].topology;
 	struct gpu_wish wish = wish_on(work, slot);
-	if (gpu_wish_plain(&wish))
+	bool plain = wish.policy == GPU_CONTIGUOUS && wish.locality == GPU_ANYWHERE && wish.min_gbps == 0 &&
+		     wish.mode == MODE_PREFERRED;
+	if (plain)
 		return gpuset_choose(work->sets[topology], &wish, free, held, gpus);
 	if (wish.policy != GPU_SPREAD)
 		held = 0; /* who sits beside them does not matter */
@@ -101,10 +103,9 @@ static uint32_t fits_now(const struct place_work *work, uint32_t position)
 		work->answer->cut = work->purse->spent = true;
 		*now = 1;
 	}
-	if (*now == 0 && work->scope.picky)
-		*now = (uint8_t)(1 + (place_gpus(work, position, work->gang.size) != 0));
-	else if (*now == 0)
-		*now = (uint8_t)(1 + fits(work, slot, node_free_mask(node), node->held, node_free_count(node)));
+	uint32_t count = work->ask->count == 1 ? work->gang.size : node_free_count(node);
+	if (*now == 0)
+		*now = (uint8_t)(1 + fits(work, slot, node_free_mask(node), node->held, count));
 	return *now - 1u;
 }
 
@@ -352,11 +353,7 @@ uint32_t place_gpus(const struct place_work *work, uint32_t position, uint32_t g
 {
 	uint32_t slot = work->fabric->order[position], taken = work->taken[position];
 	const struct node *node = &work->nodes[slot];
-	if (!work->scope.picky || taken != 0 || gpus != work->gang.size)
-		return place_choose(work, slot, node_free_mask(node) & ~taken, node->held | taken, gpus);
-	if (work->picked[position] == 0)
-		work->picked[position] = (uint16_t)place_choose(work, slot, node_free_mask(node), node->held, gpus);
-	return work->picked[position];
+	return place_choose(work, slot, node_free_mask(node) & ~taken, node->held | taken, gpus);
 }
 
 /* Every pair of its GPUs has the same bandwidth: which set it is does not matter for step 4. */

@@ -155,7 +155,6 @@ struct scope { /* which nodes are in question, and how they and leaves are measu
 	bool counted;          /* the sums of a leaf say how many members it takes */
 	uint32_t counted_gpus; /* most GPUs of a node that members take: more than its size need not be looked for */
 	bool constrained;      /* some sets of free GPUs are not allowed */
-	bool picky;            /* a pod alone with a claim: the GPUs that it would take are kept by node */
 	bool shaped;           /* spines of one shape have one capacity for this gang */
 	bool alike;            /* and untouched ones have the same room today */
 	bool ever;             /* capacity counts what is unavailable, too: find_rule() of place.c */
@@ -214,11 +213,10 @@ struct place_work {
 	struct budget *purse; /* the same, for those who only look */
 
 	/* by position; zero outside a plan */
-	uint16_t *pin;    /* members already there */
-	uint8_t *take;    /* members that the plan puts there */
-	uint8_t *now;     /* with a claim: members that its free GPUs have sets for + 1; 0: not looked at yet */
-	uint16_t *picked; /* scope.picky: the set of its free GPUs that the pod would take; 0: not looked for yet */
-	uint16_t *taken;  /* GPUs handed out there so far, or tried */
+	uint16_t *pin;   /* members already there */
+	uint8_t *take;   /* members that the plan puts there */
+	uint8_t *now;    /* with a claim: members that its free GPUs have sets for + 1; 0: not looked at yet */
+	uint16_t *taken; /* GPUs handed out there so far, or tried */
 
 	/* exceptions; zero outside a plan, see place_room.c */
 	uint8_t *limit;          /* by position */
