@@ -40,7 +40,7 @@ static uint32_t free_gpus(const struct node *node)
 
 static uint32_t used_gpus(const struct node *node)
 {
-	uint32_t used = popcount(node->held) + node->by_count;
+	uint32_t all = (1u << node->gpus) - 1, used = popcount(all & node->held) + node->by_count;
 	return used < node->gpus ? used : node->gpus;
 }
 
@@ -103,8 +103,9 @@ static void recount(void)
 			sum.free += free;
 			sum.used += used;
 			sum.total += node->gpus;
+			bool holds = node->held != 0 || node->by_count > 0;
 			spine->touched =
-				(spine->touched + (node->flags != 0 || node->unhealthy != 0 || used > 0)) & 0x3ffffu;
+				(spine->touched + (node->flags != 0 || node->unhealthy != 0 || holds)) & 0x3ffffu;
 			spine->lacking += node->unavailable || node->unavailable_gpus != 0;
 			lacking += node->unavailable || node->unavailable_gpus != 0;
 			if (node->uplink_gbps != 0 && node->uplink_gbps < slowest)
