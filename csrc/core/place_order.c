@@ -116,7 +116,8 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t co
 			      .rest = (uint16_t)(key >> KEY_LOST & bits_first(KEY_LINK - KEY_LOST)),
 			      .cost = work->scratch.list[position],
 			      .before = GAIN_NONE};
-	place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
+	if (work->gang.size > 1)
+		place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
 	place_node_gain(&work->nodes[slot], work->gang.size, &offer.before);
 	place_leaf_gain(work, item, 1, work->gang.size, &offer.before);
 	return offer;
@@ -140,11 +141,14 @@ static bool next_offer(struct place_work *work, struct frame *offer)
 /* Below zero: a pod would take a before b. */
 static int compare_offers(const struct place_work *work, const struct frame *a, const struct frame *b)
 {
+	int by_item = (a->at > b->at) - (a->at < b->at);
 	if (a->count != b->count)
 		return a->count < b->count ? -1 : 1;
+	if (a->rest == b->rest && a->cost == b->cost && memcmp(&a->before, &b->before, sizeof a->before) == 0)
+		return by_item; /* most nodes are in the state of many others */
 	struct waste waste_a = {a->rest, (uint32_t)a->cost}, waste_b = {b->rest, (uint32_t)b->cost};
 	int order = place_compare_pod(work, &a->before, waste_a, &b->before, waste_b);
-	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
+	return order != 0 ? order : by_item;
 }
 
 /* A heap in frames[0 … count); on top the last offer, or the first. */

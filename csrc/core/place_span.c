@@ -480,13 +480,20 @@ static void visit_spines(struct place_work *work, struct run *run)
 	}
 }
 
-/* Nodes without a leaf, each by itself. */
-static void visit_loose(struct place_work *work, struct run *run)
+/* Nodes without a leaf, each by itself. singles: one of them takes all that is missing, or none does. */
+static void visit_loose(struct place_work *work, struct run *run, bool singles)
 {
 	for (uint32_t item = max_u32(work->scope.lo, work->fabric->leaf_count);
-	     item < work->scope.hi && !work->candidates.stop; item++)
-		if (item_pin(work, item) > 0 || place_hold(work, item) > 0)
+	     item < work->scope.hi && !work->candidates.stop; item++) {
+		uint32_t hold = place_hold(work, item);
+		if (!singles && (hold > 0 || item_pin(work, item) > 0))
 			run->visit(work, run, item, item + 1);
+		if (!singles || hold < work->gang.missing)
+			continue;
+		place_pay(work, STEPS_GAIN + STEPS_FILL);
+		if (!work->candidates.stop)
+			place_see_single(work, item);
+	}
 }
 
 static struct run run_of(const struct place_work *work, uint32_t length, bool exact)
@@ -542,14 +549,15 @@ static bool visit(struct place_work *work, struct run *run, bool loose,
 	run->visit = with;
 	run->found = false;
 	work->candidates.near_plan = 0;
-	if (work->scope.quick && run->length == 1 && with == run_walk && !place_shares(work))
+	bool singles = work->scope.quick && run->length == 1 && with == run_walk && !place_shares(work);
+	if (singles)
 		place_singles(work);
 	else if (work->segments.on)
 		segments_each_tail(work, visit_around_tail, run);
 	else
 		visit_spines(work, run);
 	if (loose)
-		visit_loose(work, run);
+		visit_loose(work, run, singles);
 	return run->found;
 }
 
