@@ -96,7 +96,7 @@ static void reach_add(struct place_work *work, struct reach *reach, const struct
 	uint32_t all = reach->most + more->most, most = min_u32(min_u32(all, work->segments.ever.whole), ROW - 1);
 	const struct reach *few = more->most < reach->most ? more : reach, *many = few == more ? reach : more;
 	work->budget.spent |= all > ROW - 1 && work->segments.ever.whole > ROW - 1; /* more is not looked at */
-	if (!budget_take(&work->budget, STEPS_PART + (most / LANES + 1ull) * (few->most + 1) / 2)) {
+	if (!budget_take(&work->budget, STEPS_PART + (most / LANES + 1ull) * (few->most + 2))) {
 		work->segments.unknown = true;
 		return;
 	}

@@ -474,6 +474,7 @@ static void visit_spines(struct place_work *work, struct run *run)
 		    (whole && place_alike_seen(work, spine, counting)))
 			continue;
 		uint32_t before = work->candidates.seen;
+		budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (hi - lo));
 		visit_runs(work, run, lo, hi);
 		if (whole)
 			place_alike_remember(work, spine, work->candidates.seen - before);
