@@ -29,7 +29,7 @@
 #define STEPS_OPTION    6u   /* and a node of it, where it matters how many it opens */
 #define STEPS_BOUNDS    8u   /* several sizes: the bounds of a leaf, from its sums */
 #define STEPS_WEIGH     10u  /* a node whose exceptions count for them */
-#define STEPS_FIT       3u   /* a node that first fit passes */
+#define STEPS_FIT       4u   /* a node that first fit passes */
 #define STEPS_MEMBER    20u  /* a member finds its node by first fit */
 #define STEPS_CONSIDER  40u  /* a member of a candidate is compared */
 #define STEPS_PLAN      256u /* a plan in a what-if, beside what the planner pays itself */
