@@ -364,7 +364,7 @@ static uint64_t order_spread(const struct gpuset *table, uint32_t set, uint32_t 
 }
 
 #define FURTHER_LOOKS 3u /* that a set takes which the first step of the order does not turn away */
-#define PLAIN_LOOKS   2u /* that one takes without a claim, on average: many a bandwidth of an uneven node ties */
+#define PLAIN_LOOKS   3u /* that one takes without a claim, on average: many a bandwidth of an uneven node ties */
 
 /* What is asked, and the best set so far. */
 struct quest {
