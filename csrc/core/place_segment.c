@@ -395,7 +395,7 @@ static uint32_t hold_of(struct place_work *work, uint32_t leaf)
 static uint32_t hold_kept(struct place_work *work, uint32_t item)
 {
 	if (item >= work->fabric->leaf_count)
-		return 0;           /* in no domain */
+		return 0;             /* in no domain */
 	if (!work->segments.nvlink) { /* hold[] is of its members */
 		budget_charge(&work->budget, STEPS_ITEM);
 		return hold_of(work, item);
