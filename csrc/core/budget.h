@@ -24,12 +24,12 @@
 #define STEPS_FILL      24u  /* a node of an item that is filled to see what that brings */
 #define STEPS_TURN      16u  /* and one whose turn has to be found, or a member that takes its turn */
 #define STEPS_POINT     2u   /* a point of a table over members */
-#define STEPS_PRICE     2u   /* an item, for every price that is tried */
+#define STEPS_PRICE     3u   /* an item, for every price that is tried */
 #define STEPS_VISIT     8u   /* an item, to see whether it may be in a candidate */
 #define STEPS_OPTION    6u   /* and a node of it, where it matters how many it opens */
 #define STEPS_BOUNDS    8u   /* several sizes: the bounds of a leaf, from its sums */
 #define STEPS_WEIGH     10u  /* a node whose exceptions count for them */
-#define STEPS_FIT       2u   /* a node that first fit passes */
+#define STEPS_FIT       4u   /* a node that first fit passes */
 #define STEPS_MEMBER    20u  /* a member finds its node by first fit */
 #define STEPS_CONSIDER  40u  /* a member of a candidate is compared */
 #define STEPS_PLAN      256u /* a plan in a what-if, beside what the planner pays itself */
@@ -37,6 +37,7 @@
 #define STEPS_ROSTER    8u   /* every member, to be counted and handed out */
 #define STEPS_MOVER     32u  /* every member that leaves, is placed and comes back */
 #define STEPS_POD       16u  /* a pod is counted off its node, or back */
+#define STEPS_END       6u   /* the pod of an end is found, and marked */
 #define STEPS_HOLE      64u  /* a node of a hole, looked at for each ratio */
 
 #define BUDGET_STEPS      (5u << 19) /* of a call on a small cluster */

@@ -216,7 +216,7 @@ static int32_t check_spine(const struct core *core, uint32_t spine, struct out *
 	}
 	for (uint32_t position = first; position < end; position++) {
 		const struct node *node = &core->nodes[fabric->order[position]];
-		touched += !node_open(node) || node->unhealthy != 0 || node_used_count(node) > 0;
+		touched += !node_open(node) || node->unhealthy != 0 || !node_whole(node);
 		lacking += node_lacks(node);
 	}
 	if (lacking != fabric->spine[spine].lacking)
@@ -241,7 +241,7 @@ static int32_t check_block(const struct fabric *fabric, uint32_t first, struct o
 		kind = kind == fabric->leaf_kind[leaf] && sum->total == fabric->leaf[first].total ? kind : FROND_NONE;
 	}
 	bool same = block->free_least == least && block->free_most == most;
-	same &= block->kind == kind;
+	same &= block->kind == kind && block->total == fabric->leaf[first].total;
 	for (uint32_t i = 1; i <= FROND_GPUS_MAX; i++) {
 		least = UINT32_MAX;
 		most = 0;

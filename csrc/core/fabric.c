@@ -56,7 +56,7 @@ static void account(struct fabric *fabric, uint32_t leaf_id, const struct node *
 	leaf->free += one * free; /* one is 1 or, modulo 2^32, -1 */
 	leaf->used += one * used;
 	leaf->total += one * node->gpus;
-	if (!node_open(node) || node->unhealthy != 0 || used > 0)
+	if (!node_open(node) || node->unhealthy != 0 || !node_whole(node))
 		spine->touched = (spine->touched + one) & TOUCHED_MASK;
 	if (node_lacks(node)) {
 		fabric->leaf_lacking[leaf_id] = (uint16_t)(fabric->leaf_lacking[leaf_id] + one);
@@ -79,7 +79,7 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
 		leaf->free += node_free_count(node);
 		leaf->used += used;
 		leaf->total += node->gpus;
-		touched += !node_open(node) || node->unhealthy != 0 || used > 0;
+		touched += !node_open(node) || node->unhealthy != 0 || !node_whole(node);
 		lacking += node_lacks(node);
 	}
 	leaf->odd = (uint16_t)odd;
@@ -99,7 +99,8 @@ static void count_leaf(struct fabric *fabric, uint32_t leaf_id, const struct nod
  * write what nobody else can see: compilers make a few instructions of each, so that a delta may do this. */
 static void count_ends(const struct leaf_sum *leaves, uint32_t count, struct block_sum *block)
 {
-	struct block_sum sum = {.free_least = leaves->free, .free_most = leaves->free, .kind = block->kind};
+	struct block_sum sum = {
+		.free_least = leaves->free, .free_most = leaves->free, .kind = block->kind, .total = block->total};
 	memcpy(sum.least, &leaves->at_least[1], sizeof sum.least);
 	memcpy(sum.most, &leaves->at_least[1], sizeof sum.most);
 	for (uint32_t leaf = 1; leaf < count; leaf++) {
@@ -123,9 +124,9 @@ static void count_blocks(struct fabric *fabric)
 	for (uint32_t first = 0; first < fabric->leaf_count; first = block_end(fabric, first)) {
 		struct block_sum *block = &fabric->block[first >> fabric->block_shift];
 		block->kind = fabric->leaf_kind[first];
+		block->total = fabric->leaf[first].total;
 		for (uint32_t leaf = first; leaf < block_end(fabric, first); leaf++)
-			if (fabric->leaf_kind[leaf] != block->kind ||
-			    fabric->leaf[leaf].total != fabric->leaf[first].total)
+			if (fabric->leaf_kind[leaf] != block->kind || fabric->leaf[leaf].total != block->total)
 				block->kind = FROND_NONE;
 		count_ends(&fabric->leaf[first], block_end(fabric, first) - first, block);
 	}

@@ -41,7 +41,8 @@ _Static_assert(FROND_MODELS <= LEAF_MODELS, "a model and two bits");
 struct block_sum {
 	uint16_t least[FROND_GPUS_MAX], most[FROND_GPUS_MAX]; /* of their at_least[1 …] */
 	uint32_t free_least, free_most;                       /* of their free GPUs */
-	uint32_t kind; /* leaf_kind of each, and all have as many GPUs; FROND_NONE: they differ */
+	uint32_t kind;  /* leaf_kind of each, and all have as many GPUs; FROND_NONE: they differ */
+	uint32_t total; /* GPUs of each, if so */
 };
 
 struct fabric {

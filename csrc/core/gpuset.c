@@ -363,6 +363,9 @@ static uint64_t order_spread(const struct gpuset *table, uint32_t set, uint32_t 
 	return order << 16 | (UINT16_MAX - load);
 }
 
+#define FURTHER_LOOKS 3u /* that a set takes which the first step of the order does not turn away */
+#define PLAIN_LOOKS   3u /* that one takes without a claim, on average: many a bandwidth of an uneven node ties */
+
 /* What is asked, and the best set so far. */
 struct quest {
 	struct gpuset *table;
@@ -370,13 +373,14 @@ struct quest {
 	uint32_t free, held, count;
 	uint32_t best, best_wishes;
 	uint64_t best_order;
-	uint32_t compared; /* sets */
+	uint32_t compared; /* sets, and those that tie with the best once more for each further look */
 };
 
 static void compare(struct quest *quest, uint32_t set)
 {
 	const struct gpu_wish *wish = quest->wish;
 	uint32_t lacking = lacks(quest->table, wish, set);
+	quest->compared += FURTHER_LOOKS;
 	if (lacking != 0 && wish->mode == MODE_REQUIRED)
 		return;
 	uint32_t listed = wish->policy == GPU_PREFER ? bits_count(set & wish->prefer) : 0;
@@ -514,7 +518,7 @@ static uint32_t table_best(struct gpuset *table, uint32_t free, uint32_t count)
 		return best[at];
 	}
 	uint32_t *best = (uint32_t *)table->best + best_at(table, free, count);
-	uint32_t compared = table->compared + sets_of(bits_count(free), count);
+	uint32_t compared = table->compared + PLAIN_LOOKS * sets_of(bits_count(free), count);
 	if (*best >> FROND_GPUS_MAX != count)
 		*best = count << FROND_GPUS_MAX | search(table, &wish_default, free, 0, count);
 	table->compared = compared; /* the same, remembered or not */

@@ -7,7 +7,7 @@ static undo_taker take_back;
 
 static uint32_t hash(const struct ledger *ledger, struct frond_key pod)
 {
-	uint64_t mixed = (pod.hi ^ (pod.lo >> 29) ^ (pod.lo << 35)) * 0x9e3779b97f4a7c15ull;
+	uint64_t mixed = (pod.hi ^ pod.lo * 0xff51afd7ed558ccdull) * 0x9e3779b97f4a7c15ull;
 	return (uint32_t)(mixed >> 32) & ledger->bucket_mask;
 }
 
@@ -34,12 +34,33 @@ void ledger_layout(struct ledger *ledger, struct arena *arena, struct undo *undo
 	ledger->fresh = 0;
 }
 
-uint32_t ledger_find(const struct ledger *ledger, struct frond_key pod)
+/* From this one on in its chain. */
+static uint32_t find_from(const struct ledger *ledger, struct frond_key pod, uint32_t at)
 {
-	uint32_t at = ledger->bucket[hash(ledger, pod)];
 	while (at != FROND_NONE && !key_equal(ledger->entries[at].pod, pod))
 		at = entry_chain(&ledger->entries[at]);
 	return at;
+}
+
+uint32_t ledger_find(const struct ledger *ledger, struct frond_key pod)
+{
+	return find_from(ledger, pod, ledger->bucket[hash(ledger, pod)]);
+}
+
+void ledger_find_all(const struct ledger *ledger, const struct frond_key *pods, uint32_t count, uint32_t *out)
+{
+	assert(count <= LEDGER_BATCH);
+	for (uint32_t i = 0; i < count; i++) {
+		out[i] = hash(ledger, pods[i]);
+		__builtin_prefetch(&ledger->bucket[out[i]]);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		out[i] = ledger->bucket[out[i]];
+		if (out[i] != FROND_NONE)
+			__builtin_prefetch(&ledger->entries[out[i]]);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		out[i] = find_from(ledger, pods[i], out[i]);
 }
 
 uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu)

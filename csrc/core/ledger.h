@@ -111,6 +111,9 @@ void ledger_layout(struct ledger *ledger, struct arena *arena, struct undo *undo
 
 /* FROND_NONE when the pod holds nothing. */
 uint32_t ledger_find(const struct ledger *ledger, struct frond_key pod);
+/* The same of up to LEDGER_BATCH pods, sooner than one after the other: the memory of all is fetched at once. */
+#define LEDGER_BATCH 16u
+void ledger_find_all(const struct ledger *ledger, const struct frond_key *pods, uint32_t count, uint32_t *out);
 /* The entry that holds a GPU by device; FROND_NONE: nobody. */
 uint32_t ledger_owner(const struct ledger *ledger, uint32_t slot, uint32_t gpu);
 /* GPUs of the node that entries hold by device: its held mask without those that are only kept. */

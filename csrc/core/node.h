@@ -78,9 +78,10 @@ static inline uint32_t node_free_count(const struct node *node)
 	return node->free;
 }
 
+/* Of the GPUs that it has: pods may still hold some that a smaller node no longer has. */
 static inline uint32_t node_used_count(const struct node *node)
 {
-	return min_u32(node->gpus, bits_count(node->held) + node->by_count);
+	return min_u32(node->gpus, bits_count(node->held & bits_first(node->gpus)) + node->by_count);
 }
 
 static inline bool node_open(const struct node *node)

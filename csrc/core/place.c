@@ -91,6 +91,12 @@ struct budget *place_budget(struct place_work *work)
 	return &work->budget;
 }
 
+void place_repeat(struct place_work *work, bool repeats)
+{
+	work->repeats = repeats;
+	work->choice_plan = ++work->plan;
+}
+
 /* ---- before --------------------------------------------------------------------------------------------------------- */
 
 /* A template whose members have several sizes has one bound for all of them, which kinds of one size cannot keep. */
@@ -198,6 +204,7 @@ static void begin(struct place_work *work, const struct ask *ask, struct answer 
 	work->candidates.seen = 0;
 	work->candidates.stop = false;
 	work->plan++;
+	work->choice_plan = work->repeats ? work->choice_plan : work->plan;
 	work->chosen_topology = FROND_NONE;
 	work->scope.constrained = wish->mode == MODE_REQUIRED;
 	work->scope.shaped = ask->named_count == 0;

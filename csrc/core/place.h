@@ -30,6 +30,10 @@ uint64_t place_scratch_bytes(const struct place_work *work);
 /* What plans of the call in hand are paid from; the call begins it. */
 struct budget *place_budget(struct place_work *work);
 
+/* Plans from here on are for one and the same ask: GPU sets that its claim made one of them look for the next ones know. Or
+ * they are no longer. */
+void place_repeat(struct place_work *work, bool repeats);
+
 /* Fills answer always, and places[count] when the outcome is FROND_PLACED. */
 void place_gang(struct place_work *work, const struct ask *ask, struct answer *answer, struct frond_place *places);
 

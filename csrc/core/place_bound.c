@@ -177,14 +177,25 @@ static bool counted(const struct place_work *work, uint32_t leaf)
 	const struct fabric *fabric = work->fabric;
 	const struct scope *scope = &work->scope;
 	uint32_t by_nodes = work->pack.today ? EXCEPTED_TODAY : EXCEPTED;
-	if (work->leaf_excepted[leaf] & by_nodes || scope->per_node < FROND_GPUS_MAX || scope->domain != FROND_NONE ||
+	if (work->leaf_excepted[leaf] & by_nodes || scope->domain != FROND_NONE ||
 	    work->ask->bandwidth_gbps > fabric->leaf_slowest[leaf])
 		return false;
 	if (!work->pack.today)
 		return fabric->leaf_kind[leaf] != KIND_NONE &&
 		       (work->scope.ever || fabric->leaf_lacking[leaf] == 0 || fabric->leaf[leaf].odd == 0);
-	return scope->preferred == FROND_NONE && work->ask->only_slot == FROND_NONE && work->gang.pins == 0 &&
+	return scope->preferred == FROND_NONE && work->ask->only_slot == FROND_NONE && work->leaf_pin[leaf] == 0 &&
 	       fabric->leaf_start[leaf] >= scope->from && fabric->leaf_start[leaf + 1] <= scope->end;
+}
+
+/* No node of the leaf may be used. */
+static bool barred(const struct place_work *work, uint32_t leaf)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t first = fabric->leaf_start[leaf], end = fabric->leaf_start[leaf + 1], only = work->ask->only_slot;
+	if (!work->pack.today)
+		return false;
+	return end <= work->scope.from || first >= work->scope.end ||
+	       (only != FROND_NONE && (fabric->position[only] < first || fabric->position[only] >= end));
 }
 
 static void add_leaf(const struct place_work *work, uint32_t leaf, uint32_t *sums)
@@ -192,6 +203,9 @@ static void add_leaf(const struct place_work *work, uint32_t leaf, uint32_t *sum
 	const struct fabric *fabric = work->fabric;
 	const struct pack *pack = &work->pack;
 	const struct leaf_sum *sum = &fabric->leaf[leaf];
+	uint32_t members = work->scope.per_node;
+	if (barred(work, leaf))
+		return;
 	if (!counted(work, leaf)) {
 		for (uint32_t at = item_start(work, leaf); at < item_end(work, leaf); at++)
 			add_node(work, at, sums);
@@ -201,12 +215,12 @@ static void add_leaf(const struct place_work *work, uint32_t leaf, uint32_t *sum
 		uint32_t gpus = fabric->leaf_kind[leaf] & UINT8_MAX;
 		uint32_t nodes = leaf_nodes(fabric, leaf) - (work->scope.ever ? 0u : fabric->leaf_lacking[leaf]);
 		for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++)
-			sums[bound] += nodes * pack->most[gpus][FROND_GPUS_MAX][bound];
+			sums[bound] += nodes * pack->most[gpus][members][bound];
 		return;
 	}
 	for (uint32_t gpus = 1; gpus <= fabric->gpus_most && sum->at_least[gpus] > 0; gpus++) {
 		uint32_t nodes = sum->at_least[gpus];
-		const uint16_t *most = pack->most[gpus][FROND_GPUS_MAX], *less = pack->most[gpus - 1][FROND_GPUS_MAX];
+		const uint16_t *most = pack->most[gpus][members], *less = pack->most[gpus - 1][members];
 		for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++)
 			sums[bound] += nodes * (uint32_t)(most[bound] - less[bound]);
 	}
@@ -248,7 +262,8 @@ static uint64_t sum_leaves(struct place_work *work)
 		memcpy(pack->sums + (size_t)leaf * pack->rows, all, pack->rows * sizeof *all);
 		add_leaf(work, leaf, here);
 		uint32_t each = work->leaf_excepted[leaf] ? STEPS_WEIGH : STEPS_NODE + STEPS_ITEM;
-		steps += counted(work, leaf) ? STEPS_BOUNDS : (uint64_t)each * leaf_nodes(fabric, leaf);
+		steps += counted(work, leaf) || barred(work, leaf) ? STEPS_BOUNDS
+								   : (uint64_t)each * leaf_nodes(fabric, leaf);
 		if (work->ask->max_gpus_per_leaf > 0 || work->ask->max_nodes_per_leaf > 0)
 			cap_leaf(work, here);
 		for (uint32_t bound = 0; bound < PACK_BOUNDS; bound++) {

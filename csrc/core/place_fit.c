@@ -109,24 +109,36 @@ static uint32_t put_first(struct place_work *work, uint32_t lo, uint32_t hi, uin
 static uint32_t kind_on(const struct place_work *work, uint32_t at, uint32_t kind)
 {
 	uint32_t members = 0;
-	for (uint32_t i = 0; work->limit[at] != 0 && i < work->ask->count; i++)
+	for (uint32_t i = 0; i < work->ask->count; i++)
 		members += work->member_pos[i] == at && pack_is(work, i, kind);
 	return members;
 }
 
-/* Puts a member on the first node of a domain that takes it; its GPUs are in member_list. */
+/* No more of a kind than its exceptions allow; they are counted only where they may be that many. */
+static bool kind_fits(const struct place_work *work, uint32_t at, uint32_t kind, uint64_t *steps)
+{
+	if (work->limit[at] == 0)
+		return true;
+	uint32_t room = pack_room(work, at, kind, work->pack.today);
+	*steps += STEPS_NODE;
+	if (work->take[at] < room)
+		return true;
+	*steps += room > 0 ? work->ask->count / 2 : 0;
+	return room > 0 && kind_on(work, at, kind) < room;
+}
+
+/* Puts a member on the first node of a domain that takes it; its GPUs are in member_list. *from: no node before it does, as
+ * the last member of this kind has found. */
 static bool put_in_domain(struct place_work *work, uint32_t item, uint32_t domain, uint32_t kind, uint32_t i,
-			  uint64_t *steps)
+			  uint32_t *from, uint64_t *steps)
 {
 	uint32_t most = work->ask->max_gpus_per_leaf, size = work->pack.size[kind];
 	if (most > 0 && (work->scratch.sum[item] >> 32) + size > most)
 		return false;
-	for (uint32_t at = item_start(work, item); at < item_end(work, item); at++) {
+	for (uint32_t at = *from; at < item_end(work, item) && *steps <= work->budget.left; at++) {
 		*steps += STEPS_FIT;
-		if (segments_domain(work, at) != domain || !node_takes(work, at, item))
-			continue;
-		*steps += work->limit[at] == 0 ? 0 : STEPS_NODE + work->ask->count / 4; /* kind_on() */
-		if (kind_on(work, at, kind) >= pack_room(work, at, kind, work->pack.today))
+		if (segments_domain(work, at) != domain || !node_takes(work, at, item) ||
+		    !kind_fits(work, at, kind, steps))
 			continue;
 		uint32_t set = try_gpus(work, at, size);
 		if (set == 0)
@@ -137,8 +149,10 @@ static bool put_in_domain(struct place_work *work, uint32_t item, uint32_t domai
 		work->take[at]++;
 		work->member_pos[i] = at;
 		work->member_list[i] = set;
+		*from = at;
 		return true;
 	}
+	work->answer->cut |= *steps > work->budget.left; /* nobody knows of the others */
 	return false;
 }
 
@@ -162,10 +176,13 @@ static bool put_segment(struct place_work *work, uint32_t item, uint32_t domain,
 			uint64_t *steps)
 {
 	bool fit = true;
-	for (uint32_t kind = 0; kind < work->pack.kinds && fit; kind++)
+	for (uint32_t kind = 0; kind < work->pack.kinds && fit; kind++) {
+		uint32_t from = item_start(work, item);
+		*steps += (end - first) / 2;
 		for (uint32_t i = first; i < end && fit; i++)
 			if (pack_is(work, i, kind) && fit_counts(work, i))
-				fit = put_in_domain(work, item, domain, kind, i, steps);
+				fit = put_in_domain(work, item, domain, kind, i, &from, steps);
+	}
 	if (!fit)
 		take_back(work, item, first, end);
 	return fit;

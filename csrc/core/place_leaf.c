@@ -20,17 +20,18 @@ static struct gpu_wish wish_on(const struct place_work *work, uint32_t slot)
 	return wish;
 }
 
-/* Where what was asked for in this plan is kept; a new one takes the place of another, and the caller sets its set. */
+/* Where what was asked for in this plan, or one before it that wished the same, is kept; a new one takes the place of another,
+ * and the caller sets its set. */
 static struct choice *choice_of(const struct place_work *work, struct choice asked, bool *known)
 {
 	uint32_t key = (asked.free | (uint32_t)asked.held << 16) * 0x9e3779b1u;
 	uint32_t hash = (key ^ ((uint32_t)asked.topology << 9 | asked.count)) * 0x85ebca6bu;
 	struct choice *kept = &work->choices[hash >> (32 - CHOICES)];
-	*known = kept->plan == work->plan && kept->topology == asked.topology && kept->free == asked.free &&
+	*known = kept->plan == work->choice_plan && kept->topology == asked.topology && kept->free == asked.free &&
 		 kept->held == asked.held && kept->count == asked.count && kept->prefer == asked.prefer;
 	if (!*known) {
 		*kept = asked;
-		kept->plan = work->plan;
+		kept->plan = work->choice_plan;
 	}
 	return kept;
 }
@@ -89,7 +90,8 @@ static uint32_t fits(const struct place_work *work, uint32_t slot, uint32_t free
 	return members;
 }
 
-/* The same of what is free on a node, once a plan: a node that the budget does not reach takes nobody, whoever asks. */
+/* The same of what is free on a node, once a plan, and for a pod alone no further than it needs: a node that the budget does not
+ * reach takes nobody, whoever asks. */
 static uint32_t fits_now(const struct place_work *work, uint32_t position)
 {
 	uint32_t slot = work->fabric->order[position];
@@ -101,8 +103,9 @@ static uint32_t fits_now(const struct place_work *work, uint32_t position)
 		work->answer->cut = work->purse->spent = true;
 		*now = 1;
 	}
+	uint32_t count = work->ask->count == 1 ? work->gang.size : node_free_count(node);
 	if (*now == 0)
-		*now = (uint8_t)(1 + fits(work, slot, node_free_mask(node), node->held, node_free_count(node)));
+		*now = (uint8_t)(1 + fits(work, slot, node_free_mask(node), node->held, count));
 	return *now - 1u;
 }
 
@@ -539,10 +542,11 @@ static void fill_item(struct place_work *work, uint32_t item, uint32_t members)
 	assert(filling.members == 0);
 }
 
-void place_fill_members(struct place_work *work, uint32_t item, uint32_t members, uint32_t bound)
+void place_fill_members(struct place_work *work, uint32_t first, uint32_t end, const struct rooms *rooms,
+			uint32_t members, uint32_t bound)
 {
-	const struct party_nodes all = {item_start(work, item), item_end(work, item), PARTY_ALL};
-	struct filling filling = {.rooms = place_rooms_of(work, item), .members = members, .bound = bound};
+	const struct party_nodes all = {first, end, PARTY_ALL};
+	struct filling filling = {.rooms = *rooms, .members = members, .bound = bound};
 	fill_party(work, &all, &filling);
 	assert(filling.members == 0);
 }

@@ -202,6 +202,8 @@ static uint32_t most_nodes(struct place_work *work)
 			most = max_u32(most, nodes);
 	}
 	for (uint32_t each = 2; each <= FROND_GPUS_MAX && most == 0; each++) {
+		if (work->budget.spent) /* fewer on a node may do, but one look has to be enough */
+			each = FROND_GPUS_MAX;
 		pack_measure(work, each);
 		if (could_quickly(work, 0, work->items, PACK_ANY, 1, &nodes))
 			most = nodes;

@@ -53,12 +53,13 @@ static uint64_t key_of(const struct place_work *work, uint32_t item, uint32_t at
 	       broken << KEY_BROKEN | left << KEY_LEFT | (at - item_start(work, item));
 }
 
-static struct waste waste_at(const struct place_work *work, uint32_t at)
+/* table: NULL for a pod that is not thrifty. */
+static struct waste waste_at(const struct place_work *work, const struct waste_table *table, uint32_t at)
 {
 	uint32_t slot = work->fabric->order[at];
-	if (!is_thrifty(work->ask))
+	if (table == NULL)
 		return (struct waste){0, 0};
-	return waste_growth(work->ask->thrift, slot, node_free_count(&work->nodes[slot]), work->gang.size);
+	return waste_growth(table, slot, node_free_count(&work->nodes[slot]), work->gang.size);
 }
 
 /* waste: expected, of the nodes of the item that the keys are of. */
@@ -84,7 +85,7 @@ static void sift_keys(struct place_work *work, uint32_t item, uint32_t root, uin
 }
 
 /* Marks the nodes of an item that a pod could take, and heaps their keys; returns how many there are. */
-static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *position)
+static uint32_t gather(struct place_work *work, const struct waste_table *table, uint32_t item, uint16_t *position)
 {
 	uint64_t *keys = keys_of(work, item);
 	uint32_t count = 0;
@@ -92,7 +93,7 @@ static uint32_t gather(struct place_work *work, uint32_t item, uint16_t *positio
 		if (place_node_now(work, at) == 0)
 			continue;
 		position[work->fabric->order[at]] = PLACE_ORDERED;
-		struct waste waste = waste_at(work, at);
+		struct waste waste = waste_at(work, table, at);
 		keys[count++] = key_of(work, item, at, waste.lost);
 		work->scratch.list[at] = waste.expected;
 	}
@@ -115,7 +116,8 @@ static struct frame offer_of(struct place_work *work, uint32_t item, uint32_t co
 			      .rest = (uint16_t)(key >> KEY_LOST & bits_first(KEY_LINK - KEY_LOST)),
 			      .cost = work->scratch.list[position],
 			      .before = GAIN_NONE};
-	place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
+	if (work->gang.size > 1)
+		place_link(work, slot, place_gpus(work, position, work->gang.size), 1, &offer.before);
 	place_node_gain(&work->nodes[slot], work->gang.size, &offer.before);
 	place_leaf_gain(work, item, 1, work->gang.size, &offer.before);
 	return offer;
@@ -139,11 +141,14 @@ static bool next_offer(struct place_work *work, struct frame *offer)
 /* Below zero: a pod would take a before b. */
 static int compare_offers(const struct place_work *work, const struct frame *a, const struct frame *b)
 {
+	int by_item = (a->at > b->at) - (a->at < b->at);
 	if (a->count != b->count)
 		return a->count < b->count ? -1 : 1;
+	if (a->rest == b->rest && a->cost == b->cost && memcmp(&a->before, &b->before, sizeof a->before) == 0)
+		return by_item; /* most nodes are in the state of many others */
 	struct waste waste_a = {a->rest, (uint32_t)a->cost}, waste_b = {b->rest, (uint32_t)b->cost};
 	int order = place_compare_pod(work, &a->before, waste_a, &b->before, waste_b);
-	return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
+	return order != 0 ? order : by_item;
 }
 
 /* A heap in frames[0 … count); on top the last offer, or the first. */
@@ -164,11 +169,11 @@ static void sift_offers(struct place_work *work, uint32_t root, uint32_t count, 
 
 /* The first offers of the PLACE_ORDERED best items, as a heap with the best on top; returns how many. No other item can have
  * one of the first PLACE_ORDERED nodes. */
-static uint32_t best_items(struct place_work *work, uint16_t *position)
+static uint32_t best_items(struct place_work *work, const struct waste_table *table, uint16_t *position)
 {
 	uint32_t count = 0;
 	for (uint32_t item = 0; item < work->items; item++) {
-		uint32_t nodes = gather(work, item, position);
+		uint32_t nodes = gather(work, table, item, position);
 		if (nodes == 0)
 			continue;
 		struct frame offer = offer_of(work, item, nodes);
@@ -188,8 +193,12 @@ static uint32_t best_items(struct place_work *work, uint16_t *position)
 
 static void order_nodes(struct place_work *work, uint16_t *position)
 {
+	struct waste_table table;
+	bool thrifty = is_thrifty(work->ask);
+	if (thrifty)
+		waste_begin(&table, work->ask->thrift);
 	place_measure(work, FROND_GPUS_MAX, true);
-	uint32_t count = best_items(work, position);
+	uint32_t count = best_items(work, thrifty ? &table : NULL, position);
 	for (uint16_t rank = 0; rank < PLACE_ORDERED && count > 0; rank++) {
 		struct frame *first = &work->candidates.frames[0];
 		position[work->fabric->order[first->index]] = rank;

@@ -220,12 +220,13 @@ static int64_t spare_at(const struct table *table, const struct prices *prices)
 	       FINE * (int64_t)table->work->gang.missing;
 }
 
-/* Looks for prices that leave little to spare, step by step from those that there are; it has a single valley. */
+/* Looks for prices that leave little to spare, step by step from those that there are; it has a single valley. Any prices are
+ * right, better ones rule more out: without a budget nothing is left to be ruled out. */
 static int64_t improve_prices(struct table *table, int64_t step)
 {
 	struct prices *best = &table->prices[0];
 	int64_t spare = spare_at(table, best);
-	for (uint32_t turn = 0, still = 0; step > 0 && spare >= 0;) {
+	for (uint32_t turn = 0, still = 0; step > 0 && spare >= 0 && table->work->budget.left > 0;) {
 		static const int ways[][2] = {{0, -1}, {0, 1}, {-1, 0}, {1, 0}, {-1, 1}, {1, -1}};
 		enum { WAYS = sizeof ways / sizeof ways[0] };
 		struct prices other = {.leaf = best->leaf + ways[turn][0] * step,

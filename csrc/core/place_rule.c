@@ -203,21 +203,44 @@ static uint32_t domain_cap(const struct place_work *work, uint32_t from)
 	return place_capped(work, rooms, true, &nodes);
 }
 
+/* Room of the domains of a leaf, without the leaf's caps, in member_list: of as many as have a place there. Returns the first
+ * of them. */
+static uint32_t domain_rooms(const struct place_work *work, uint32_t leaf)
+{
+	const struct fabric *fabric = work->fabric;
+	uint32_t first = FROND_NONE, count = 0;
+	for (uint32_t at = fabric->leaf_start[leaf]; at < fabric->leaf_start[leaf + 1]; at++) {
+		uint32_t domain = fabric->domain_of[at];
+		first = first == FROND_NONE ? domain : first;
+		if (domain == FROND_NONE || domain - first >= FROND_MEMBERS_MAX)
+			continue;
+		for (; count <= domain - first; count++)
+			work->member_list[count] = 0;
+		work->member_list[domain - first] += place_node_cap(work, at);
+	}
+	return first;
+}
+
 bool place_domain_could(const struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	uint32_t next = 0; /* domains are numbered in order: a lower one has been seen */
-	for (uint32_t at = 0; at < fabric->leaf_start[fabric->leaf_count]; at++) {
-		uint32_t domain = fabric->domain_of[at];
-		if (domain == FROND_NONE || domain < next)
-			continue;
-		if (work->purse->left == 0) {
-			work->answer->cut = work->purse->spent = true;
-			return false;
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count && fabric->domain_count > 0; leaf++) {
+		uint32_t first = domain_rooms(work, leaf), next = first; /* a lower one has been seen */
+		for (uint32_t at = fabric->leaf_start[leaf]; first != FROND_NONE && at < fabric->leaf_start[leaf + 1];
+		     at++) {
+			uint32_t domain = fabric->domain_of[at];
+			if (domain == FROND_NONE || domain < next)
+				continue;
+			next = domain + 1;
+			if (domain - first < FROND_MEMBERS_MAX && work->member_list[domain - first] < work->gang.total)
+				continue;
+			if (work->purse->left == 0) {
+				work->answer->cut = work->purse->spent = true;
+				return false;
+			}
+			if (domain_cap(work, at) >= work->gang.total)
+				return true;
 		}
-		next = domain + 1;
-		if (domain_cap(work, at) >= work->gang.total)
-			return true;
 	}
 	return false;
 }

@@ -6,33 +6,34 @@
 #ifndef FROND_CORE_PLACE_SEGMENT_H
 #define FROND_CORE_PLACE_SEGMENT_H
 
+#include "core/place_row.h"
 #include "core/place_work.h"
 
 #define PARTS      512u  /* NVLink domains of a leaf that are looked at */
 #define ROW        2048u /* segments, where nodes are counted */
-#define STEPS_PART 16u   /* of the budget, for a domain that is looked at, and for a node of it */
-#define NO_NODES   UINT16_MAX
+#define STEPS_PART 5u    /* of the budget, for a domain that is looked at, and for a node of it */
 #define NO_TAIL    0u
 
 struct parts {
-	uint32_t count, first; /* domains first … first + count - 1 */
-	uint32_t room[PARTS];  /* members, beyond those owed */
-	uint32_t nodes[PARTS]; /* with room */
-	bool lacking;          /* one owes more than it has room for */
+	uint32_t count, first;             /* domains first … first + count - 1 */
+	uint32_t room[PARTS];              /* members, beyond those owed */
+	uint32_t nodes[PARTS];             /* with room */
+	uint32_t start[PARTS], end[PARTS]; /* positions; there may be others between */
+	struct rooms rooms[PARTS];         /* with those owed; by capacity nobody is there yet */
+	bool lacking;                      /* one owes more than it has room for */
 };
 
 /* The NVLink domains of a leaf, by capacity or today. */
-struct parts parts_of(struct place_work *work, uint32_t leaf, bool today);
+void parts_of(struct place_work *work, uint32_t leaf, bool today, struct parts *parts);
 
-/* Fewest nodes for 0, 1, … whole segments in the first domains of a leaf; [1]: and the short one. */
+/* Fewest nodes for 0, 1, … whole segments in the first domains of a leaf; [1]: and the short one. They never fall. */
 struct fewest {
-	uint16_t nodes[2][ROW];
-	uint32_t most; /* segments */
+	uint16_t nodes[2][ROW + LANES]; /* behind `most` there is room for the last lanes */
+	uint32_t most;                  /* segments, no more than the gang has */
 };
 
-/* Over the first `count` domains. */
-void fewest_in(struct place_work *work, uint32_t leaf, const struct parts *parts, uint32_t count, bool today,
-	       struct fewest *fewest);
+/* Over all domains. */
+void fewest_in(struct place_work *work, const struct parts *parts, bool today, struct fewest *fewest);
 
 struct segment_hold {
 	uint32_t whole;     /* segments */

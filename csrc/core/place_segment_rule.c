@@ -13,7 +13,8 @@
 
 struct could {                     /* in the scratch, by leaf */
 	uint16_t whole, with_tail; /* of struct segment_hold */
-	uint32_t crossed;          /* its link is fast enough */
+	uint16_t nodes;            /* that members could use, at most */
+	uint16_t crossed;          /* its link is fast enough */
 };
 _Static_assert(sizeof(struct could) == sizeof(uint64_t), "one for each leaf, where sums are");
 
@@ -22,25 +23,29 @@ static struct could *coulds(const struct place_work *work)
 	return (struct could *)(void *)work->scratch.sum;
 }
 
-/* `single`: one member on a node. */
-static struct segment_hold holding_ever(struct place_work *work, uint32_t leaf, bool single)
+/* `single`: one member on a node. *nodes: that take any. */
+static struct segment_hold holding_ever(struct place_work *work, uint32_t leaf, bool single, uint32_t *nodes)
 {
 	const struct ask *ask = work->ask;
 	const struct segment_need *need = &work->segments.ever;
 	struct segment_hold holding;
 	if (!work->segments.nvlink) {
-		uint32_t nodes, each, members = place_cap(work, leaf, &nodes, &each);
+		uint32_t each, members = place_cap(work, leaf, nodes, &each);
 		if (!place_cap_counted(work, leaf))
 			budget_charge(&work->budget, (uint64_t)STEPS_PART * leaf_nodes(work->fabric, leaf));
-		return holding_of_members(single ? nodes : members, need);
+		return holding_of_members(single ? *nodes : members, need);
 	}
-	struct parts parts = parts_of(work, leaf, false);
+	struct parts parts;
+	parts_of(work, leaf, false, &parts);
+	*nodes = 0;
+	for (uint32_t part = 0; part < parts.count; part++)
+		*nodes += parts.nodes[part];
 	holding = holding_of_parts(single ? parts.nodes : parts.room, parts.count, need);
 	if (ask->max_nodes_per_leaf > 0 && single) {
 		holding = holding_under(holding, need, ask->max_nodes_per_leaf);
 	} else if (ask->max_nodes_per_leaf > 0) {
 		struct fewest fewest;
-		fewest_in(work, leaf, &parts, parts.count, false, &fewest);
+		fewest_in(work, &parts, false, &fewest);
 		holding = holding_by_nodes(&fewest, ask->max_nodes_per_leaf);
 	}
 	if (ask->max_gpus_per_leaf > 0)
@@ -51,61 +56,80 @@ static struct segment_hold holding_ever(struct place_work *work, uint32_t leaf, 
 static void count_leaves(struct place_work *work, bool single)
 {
 	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count; leaf++) {
-		struct segment_hold holding = holding_ever(work, leaf, single);
+		uint32_t nodes;
+		struct segment_hold holding = holding_ever(work, leaf, single, &nodes);
 		coulds(work)[leaf] = (struct could){.whole = (uint16_t)min_u32(holding.whole, INT16_MAX),
 						    .with_tail = (uint16_t)min_u32(holding.with_tail, INT16_MAX),
+						    .nodes = (uint16_t)nodes,
 						    .crossed = !item_slow(work, leaf)};
 	}
 }
 
 /* ---- how many nodes segments can be spread over ------------------------------------------------------------------------ */
 
-/* The most nodes that 0, 1, … whole segments can use, + 1; [1]: and the short one; 0: they do not fit. */
+/* The most nodes that 0, 1, … whole segments can use; [1]: and the short one; below 0: they do not fit. */
 struct reach {
-	uint16_t nodes[2][ROW];
+	int16_t nodes[2][ROW + LANES]; /* NO_REACH in the lanes behind `most` */
 	uint32_t most;
 };
 
+/* They reach so far; behind that, nothing. */
+static void reach_end(struct reach *reach, uint32_t most)
+{
+	reach->most = most;
+	for (uint32_t w = most + 1; w <= most + LANES; w++)
+		reach->nodes[0][w] = reach->nodes[1][w] = NO_REACH;
+}
+
 static struct reach *reach_none(struct reach *reach)
 {
-	reach->most = 0;
-	reach->nodes[0][0] = 1;
-	reach->nodes[1][0] = 0;
+	reach->nodes[0][0] = 0;
+	reach->nodes[1][0] = NO_REACH;
+	reach_end(reach, 0);
 	return reach;
 }
 
-/* Both together. */
+/* Both together. Where the budget ends nobody knows. */
 static void reach_add(struct place_work *work, struct reach *reach, const struct reach *more)
 {
+	bool tail = work->segments.ever.tail > 0;
 	uint32_t all = reach->most + more->most, most = min_u32(min_u32(all, work->segments.ever.whole), ROW - 1);
+	const struct reach *few = more->most < reach->most ? more : reach, *many = few == more ? reach : more;
 	work->budget.spent |= all > ROW - 1 && work->segments.ever.whole > ROW - 1; /* more is not looked at */
-	budget_charge(&work->budget, (uint64_t)(most + 1) * (more->most + 1));
-	for (uint32_t w = reach->most + 1; w <= most; w++)
-		reach->nodes[0][w] = reach->nodes[1][w] = 0;
-	for (uint32_t w = most + 1; w-- > 0;) {
-		uint32_t best[2] = {0, 0};
-		for (uint32_t j = w > reach->most ? w - reach->most : 0; j <= min_u32(more->most, w); j++)
-			for (uint32_t way = 0; way < 3;
-			     way++) { /* the short one is in neither, in the first, in the other */
-				uint32_t a = reach->nodes[way == 1][w - j], b = more->nodes[way == 2][j];
-				if (a > 0 && b > 0)
-					best[way > 0] = max_u32(best[way > 0], a + b - 1);
-			}
-		reach->nodes[0][w] = (uint16_t)best[0];
-		reach->nodes[1][w] = (uint16_t)best[1];
+	if (!budget_take(&work->budget, STEPS_PART + (most / LANES + 1ull) * (few->most + 2))) {
+		work->segments.unknown = true;
+		return;
 	}
-	reach->most = most;
+	struct reach both;
+	for (uint32_t w = 0; w <= most; w++)
+		both.nodes[0][w] = both.nodes[1][w] = NO_REACH;
+	reach_end(&both, most);
+	for (uint32_t j = 0; j <= min_u32(few->most, most); j++) {
+		uint32_t count = min_u32(many->most, most - j) + 1;
+		if (few->nodes[0][j] >= 0) {
+			row_most(both.nodes[0] + j, many->nodes[0], count, few->nodes[0][j]);
+			if (tail)
+				row_most(both.nodes[1] + j, many->nodes[1], count, few->nodes[0][j]);
+		}
+		if (tail && few->nodes[1][j] >= 0)
+			row_most(both.nodes[1] + j, many->nodes[0], count, few->nodes[1][j]);
+	}
+	for (uint32_t w = 0; w <= most; w++)
+		for (uint32_t with = 0; with < 2; with++)
+			reach->nodes[with][w] = both.nodes[with][w] < 0 ? NO_REACH : both.nodes[with][w];
+	reach_end(reach, most);
 }
 
 static void reach_domain(const struct segment_need *need, uint32_t room, uint32_t nodes, struct reach *reach)
 {
-	reach->most = min_u32(min_u32(room / need->size, need->whole), ROW - 1);
-	for (uint32_t w = 0; w <= reach->most; w++)
+	uint32_t most = min_u32(min_u32(room / need->size, need->whole), ROW - 1);
+	for (uint32_t w = 0; w <= most; w++)
 		for (uint32_t tail = 0; tail < 2; tail++) {
 			uint32_t members = w * need->size + tail * need->tail;
 			bool fits = members <= room && !(tail && need->tail == 0);
-			reach->nodes[tail][w] = (uint16_t)(fits ? min_u32(nodes, members) + 1 : 0);
+			reach->nodes[tail][w] = (int16_t)(fits ? (int32_t)min_u32(nodes, members) : NO_REACH);
 		}
+	reach_end(reach, most);
 }
 
 /* `used`: it must be, as every leaf of a run. */
@@ -114,11 +138,12 @@ static void reach_add_leaf(struct place_work *work, struct reach *reach, uint32_
 	const struct could *could = &coulds(work)[leaf];
 	const struct segment_need *need = &work->segments.ever;
 	struct reach here, domain;
-	uint32_t cap = UINT16_MAX - 1;
+	int16_t cap = INT16_MAX;
 	reach_none(&here);
 	if (work->segments.nvlink) {
-		struct parts parts = parts_of(work, leaf, false);
-		for (uint32_t part = 0; part < parts.count; part++) {
+		struct parts parts;
+		parts_of(work, leaf, false, &parts);
+		for (uint32_t part = 0; part < parts.count && !work->segments.unknown; part++) {
 			reach_domain(need, parts.room[part], parts.nodes[part], &domain);
 			reach_add(work, &here, &domain);
 		}
@@ -127,14 +152,16 @@ static void reach_add_leaf(struct place_work *work, struct reach *reach, uint32_
 		reach_domain(need, members, nodes, &here);
 	}
 	if (work->ask->max_nodes_per_leaf > 0)
-		cap = min_u32(cap, work->ask->max_nodes_per_leaf);
-	here.most = min_u32(here.most, could->whole);
+		cap = (int16_t)min_u32(INT16_MAX, work->ask->max_nodes_per_leaf);
+	reach_end(&here, min_u32(here.most, could->whole));
 	for (uint32_t w = 0; w <= here.most; w++) {
-		here.nodes[0][w] = (uint16_t)min_u32(here.nodes[0][w], cap + 1);
-		here.nodes[1][w] = (uint16_t)(w + 1 > could->with_tail ? 0 : min_u32(here.nodes[1][w], cap + 1));
+		here.nodes[0][w] = here.nodes[0][w] < cap ? here.nodes[0][w] : cap;
+		here.nodes[1][w] = here.nodes[1][w] < cap ? here.nodes[1][w] : cap;
+		if (w + 1 > could->with_tail)
+			here.nodes[1][w] = NO_REACH;
 	}
 	if (used)
-		here.nodes[0][0] = 0;
+		here.nodes[0][0] = NO_REACH;
 	reach_add(work, reach, &here);
 }
 
@@ -142,8 +169,9 @@ static void reach_add_leaf(struct place_work *work, struct reach *reach, uint32_
 static uint32_t reach_of_gang(const struct place_work *work, const struct reach *reach)
 {
 	const struct segment_need *need = &work->segments.ever;
-	uint32_t nodes = need->whole <= reach->most ? reach->nodes[need->tail > 0][need->whole] : 0;
-	return nodes > 0 ? nodes - 1 : 0;
+	if (need->whole > reach->most || reach->nodes[need->tail > 0][need->whole] < 0)
+		return 0;
+	return (uint32_t)reach->nodes[need->tail > 0][need->whole];
 }
 
 /* ---- leaves, all of which are to be used ------------------------------------------------------------------------------- */
@@ -151,7 +179,8 @@ static uint32_t reach_of_gang(const struct place_work *work, const struct reach 
 struct tally {
 	uint64_t whole;
 	uint32_t leaves, only_tail; /* of them, those that could take the short one alone */
-	bool spare;                 /* in one of them the short one takes no other's place */
+	uint32_t spare;             /* and those in which it takes no other's place */
+	uint64_t nodes;             /* that members could use, at most */
 };
 
 static bool tally_add(struct tally *tally, const struct could *could)
@@ -161,8 +190,18 @@ static bool tally_add(struct tally *tally, const struct could *could)
 	tally->whole += could->whole;
 	tally->leaves++;
 	tally->only_tail += could->whole == 0;
-	tally->spare |= could->with_tail == could->whole + 1u;
+	tally->spare += could->with_tail == could->whole + 1u;
+	tally->nodes += could->nodes;
 	return tally->only_tail <= 1;
+}
+
+static void tally_remove(struct tally *tally, const struct could *could)
+{
+	tally->whole -= could->whole;
+	tally->leaves--;
+	tally->only_tail -= could->whole == 0;
+	tally->spare -= could->with_tail == could->whole + 1u;
+	tally->nodes -= could->nodes;
 }
 
 /* Whole segments that the leaves take beside the short one, if it is here. */
@@ -170,7 +209,7 @@ static uint64_t tally_whole(const struct tally *tally, bool tail)
 {
 	if (!tail)
 		return tally->only_tail > 0 ? 0 : tally->whole;
-	return tally->spare || tally->only_tail > 0 ? tally->whole : tally->whole - 1;
+	return tally->spare > 0 || tally->only_tail > 0 ? tally->whole : tally->whole - 1;
 }
 
 static bool tally_enough(const struct place_work *work, const struct tally *tally)
@@ -198,7 +237,7 @@ static bool somewhere_enough(struct place_work *work)
 		else if (tally_add(&slow, could) && tally_enough(work, &slow))
 			return true;
 	}
-	return fast.whole >= need->whole + (need->tail > 0 && !fast.spare) && fast.leaves > 0;
+	return fast.whole >= need->whole + (need->tail > 0 && fast.spare == 0) && fast.leaves > 0;
 }
 
 /* n of `distributed`, where it is less than one node per member. */
@@ -207,7 +246,7 @@ static uint32_t most_nodes(struct place_work *work)
 	struct reach fast, slow;
 	uint32_t most = 0;
 	reach_none(&fast);
-	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count; leaf++) {
+	for (uint32_t leaf = 0; leaf < work->fabric->leaf_count && !work->segments.unknown; leaf++) {
 		if (coulds(work)[leaf].crossed) {
 			reach_add_leaf(work, &fast, leaf, false);
 			continue;
@@ -229,8 +268,9 @@ static bool needs_each_node(struct place_work *work, uint32_t leaf)
 		return work->answer->need_nodes >= all;
 	if (work->segments.nvlink) {
 		struct fewest fewest;
-		struct parts parts = parts_of(work, leaf, false);
-		fewest_in(work, leaf, &parts, parts.count, false, &fewest);
+		struct parts parts;
+		parts_of(work, leaf, false, &parts);
+		fewest_in(work, &parts, false, &fewest);
 		nodes = need->whole <= fewest.most ? fewest.nodes[need->tail > 0][need->whole] : NO_NODES;
 	} else {
 		struct rooms rooms = {.spare = 0};
@@ -242,24 +282,61 @@ static bool needs_each_node(struct place_work *work, uint32_t leaf)
 }
 
 /* The shortest run of leaves that could hold the gang; 0: none. */
-static uint32_t shortest_run(struct place_work *work, const struct spread *spread, bool *spare)
+static uint32_t shortest_run(struct place_work *work, bool *spare)
+{
+	const struct fabric *fabric = work->fabric;
+	const struct could *could = coulds(work);
+	uint32_t best = 0, first = 0; /* leaves first … leaf are the longest run that ends here and is worth a look */
+	struct tally tally = {.whole = 0};
+	budget_charge(&work->budget, (uint64_t)STEPS_ITEM * fabric->leaf_count);
+	for (uint32_t leaf = 0; leaf < fabric->leaf_count; leaf++) {
+		bool joins = leaf > first && could[leaf].crossed && could[first].crossed &&
+			     fabric->leaf_spine[leaf] == fabric->leaf_spine[first];
+		if (!joins) {
+			tally = (struct tally){.whole = 0};
+			first = leaf;
+		}
+		if (could[leaf].whole == 0 && could[leaf].with_tail == NO_TAIL) {
+			tally = (struct tally){.whole = 0};
+			first = leaf + 1;
+			continue;
+		}
+		tally_add(&tally, &could[leaf]);
+		for (; tally.only_tail > 1 || (best > 0 && leaf - first + 1 > best); first++)
+			tally_remove(&tally, &could[first]);
+		for (; first <= leaf && tally_enough(work, &tally); first++) {
+			best = leaf - first + 1;
+			if (best == 1)
+				*spare = *spare || !needs_each_node(work, leaf);
+			tally_remove(&tally, &could[first]);
+		}
+	}
+	return best;
+}
+
+/* The same, where it has to use so many nodes. */
+static uint32_t shortest_spread(struct place_work *work, const struct spread *spread, bool *spare)
 {
 	const struct fabric *fabric = work->fabric;
 	uint32_t best = 0;
 	for (uint32_t first = 0; first < fabric->leaf_count; first++) {
 		struct tally tally = {.whole = 0};
 		struct reach reach;
-		uint32_t end = fabric->spine_start[fabric->leaf_spine[first] + 1];
+		uint32_t end = fabric->spine_start[fabric->leaf_spine[first] + 1], reached = first;
 		reach_none(&reach);
 		for (uint32_t leaf = first; leaf < end && (best == 0 || leaf - first < best); leaf++) {
 			const struct could *could = &coulds(work)[leaf];
-			budget_charge(&work->budget, 2);
+			work->segments.unknown |= !budget_take(&work->budget, STEPS_ITEM);
+			if (work->segments.unknown)
+				return 0;
 			if ((leaf > first && (!could->crossed || !coulds(work)[first].crossed)) ||
 			    !tally_add(&tally, could))
 				break;
-			if (spread->on)
-				reach_add_leaf(work, &reach, leaf, true);
-			if (!tally_enough(work, &tally) || (spread->on && reach_of_gang(work, &reach) < spread->nodes))
+			if (!tally_enough(work, &tally) || tally.nodes < spread->nodes)
+				continue;
+			for (; reached <= leaf && !work->segments.unknown; reached++)
+				reach_add_leaf(work, &reach, reached, true);
+			if (reach_of_gang(work, &reach) < spread->nodes)
 				continue;
 			best = leaf - first + 1;
 			if (best == 1)
@@ -278,21 +355,30 @@ struct spine_could { /* the most that a run of the spine takes */
 };
 _Static_assert(sizeof(struct spine_could) <= sizeof(struct spine_view), "there is one for each spine");
 
+/* A run takes no less when it is longer: only the longest that end with a leaf are asked, which with the short one may have
+ * one leaf that takes nothing else. */
 static struct spine_could spine_could(struct place_work *work, uint32_t spine)
 {
 	const struct fabric *fabric = work->fabric;
+	const struct could *could = coulds(work);
 	struct spine_could best = {.whole = 0};
-	for (uint32_t first = fabric->spine_start[spine]; first < fabric->spine_start[spine + 1]; first++) {
-		struct tally tally = {.whole = 0};
-		for (uint32_t leaf = first; leaf < fabric->spine_start[spine + 1]; leaf++) {
-			const struct could *could = &coulds(work)[leaf];
-			budget_charge(&work->budget, 2);
-			if (!could->crossed || !tally_add(&tally, could))
-				break;
-			best.whole = max_u32(best.whole, (uint32_t)tally_whole(&tally, false));
-			if (work->segments.ever.tail > 0)
-				best.with_tail = max_u32(best.with_tail, (uint32_t)tally_whole(&tally, true) + 1);
+	struct tally tally = {.whole = 0};
+	uint32_t first = fabric->spine_start[spine], end = fabric->spine_start[spine + 1];
+	uint64_t plain = 0; /* of the run of leaves that take whole ones */
+	budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (end - first));
+	for (uint32_t leaf = first; leaf < end; leaf++) {
+		plain = could[leaf].whole > 0 && could[leaf].crossed ? plain + could[leaf].whole : 0;
+		best.whole = max_u32(best.whole, (uint32_t)plain);
+		if (!could[leaf].crossed || (could[leaf].whole == 0 && could[leaf].with_tail == NO_TAIL)) {
+			tally = (struct tally){.whole = 0};
+			first = leaf + 1;
+			continue;
 		}
+		tally_add(&tally, &could[leaf]);
+		for (; tally.only_tail > 1; first++)
+			tally_remove(&tally, &could[first]);
+		if (work->segments.ever.tail > 0)
+			best.with_tail = max_u32(best.with_tail, (uint32_t)tally_whole(&tally, true) + 1);
 	}
 	return best;
 }
@@ -301,35 +387,37 @@ static void reach_better(struct reach *best, const struct reach *reach)
 {
 	for (uint32_t w = 0; w <= reach->most; w++)
 		for (uint32_t tail = 0; tail < 2; tail++) {
-			uint16_t before = w <= best->most ? best->nodes[tail][w] : 0;
+			int16_t before = w <= best->most ? best->nodes[tail][w] : (int16_t)NO_REACH;
 			best->nodes[tail][w] = reach->nodes[tail][w] > before ? reach->nodes[tail][w] : before;
 		}
-	best->most = max_u32(best->most, reach->most);
+	reach_end(best, max_u32(best->most, reach->most));
 }
 
 /* The runs of a spine, the best for each number of segments. */
 static void reach_spine(struct place_work *work, uint32_t spine, struct reach *best)
 {
 	const struct fabric *fabric = work->fabric;
+	uint32_t end = fabric->spine_start[spine + 1];
 	reach_none(best);
-	for (uint32_t first = fabric->spine_start[spine]; first < fabric->spine_start[spine + 1]; first++) {
+	for (uint32_t first = fabric->spine_start[spine]; first < end && !work->segments.unknown; first++) {
 		struct tally tally = {.whole = 0};
 		struct reach reach;
 		reach_none(&reach);
-		for (uint32_t leaf = first; leaf < fabric->spine_start[spine + 1]; leaf++) {
+		for (uint32_t leaf = first; leaf < end && !work->segments.unknown; leaf++) {
 			if (!coulds(work)[leaf].crossed || !tally_add(&tally, &coulds(work)[leaf]))
 				break;
 			reach_add_leaf(work, &reach, leaf, true);
 			reach_better(best, &reach);
 		}
 	}
-	best->nodes[0][0] = 0; /* every spine is used */
+	best->nodes[0][0] = NO_REACH; /* every spine is used */
 }
 
 struct chain { /* of adjacent spines */
 	uint64_t whole;
 	int64_t tail;   /* what the short one takes of it, at best, or adds; INT64_MIN: it does not fit */
 	uint32_t empty; /* spines that could not do without it */
+	uint64_t nodes; /* that members could use, at most */
 };
 
 static bool chain_add(struct chain *chain, const struct spine_could *could)
@@ -350,6 +438,15 @@ static bool chain_enough(const struct place_work *work, const struct chain *chai
 	return chain->tail != INT64_MIN && (int64_t)chain->whole + chain->tail >= (int64_t)need->whole;
 }
 
+/* Nodes of a spine that members could use, at most. */
+static uint64_t spine_nodes(const struct place_work *work, uint32_t spine)
+{
+	uint64_t nodes = 0;
+	for (uint32_t leaf = work->fabric->spine_start[spine]; leaf < work->fabric->spine_start[spine + 1]; leaf++)
+		nodes += coulds(work)[leaf].crossed ? coulds(work)[leaf].nodes : 0;
+	return nodes;
+}
+
 static uint32_t fewest_spines(struct place_work *work, const struct spread *spread)
 {
 	const struct fabric *fabric = work->fabric;
@@ -360,21 +457,26 @@ static uint32_t fewest_spines(struct place_work *work, const struct spread *spre
 	for (uint32_t first = 0; first < fabric->spine_count; first++) {
 		struct chain chain = {.tail = INT64_MIN};
 		struct reach reach, here;
+		uint32_t reached = first;
 		reach_none(&reach);
 		for (uint32_t spine = first; spine < fabric->spine_count && (best == 0 || spine - first + 1 < best);
 		     spine++) {
-			budget_charge(&work->budget, 2);
+			work->segments.unknown |= !budget_take(&work->budget, STEPS_ITEM);
+			if (work->segments.unknown)
+				return 0;
 			if ((spine > first && !spine_adjacent(fabric, spine)) || !chain_add(&chain, &could[spine]))
 				break;
-			if (spread->on) {
-				reach_spine(work, spine, &here);
+			chain.nodes += spread->on ? spine_nodes(work, spine) : 0;
+			if (!chain_enough(work, &chain) || (spread->on && chain.nodes < spread->nodes))
+				continue;
+			for (; spread->on && reached <= spine && !work->segments.unknown; reached++) {
+				reach_spine(work, reached, &here);
 				reach_add(work, &reach, &here);
 			}
-			if (chain_enough(work, &chain) &&
-			    !(spread->on && reach_of_gang(work, &reach) < spread->nodes)) {
-				best = spine - first + 1;
-				break;
-			}
+			if (spread->on && reach_of_gang(work, &reach) < spread->nodes)
+				continue;
+			best = spine - first + 1;
+			break;
 		}
 	}
 	return best;
@@ -425,7 +527,7 @@ static bool find_rule(struct place_work *work)
 		answer->plan.rule = FROND_RULE_NVLINK_DOMAIN;
 		return true;
 	}
-	answer->need_leaves = shortest_run(work, &spread, &spare);
+	answer->need_leaves = spread.on ? shortest_spread(work, &spread, &spare) : shortest_run(work, &spare);
 	if (answer->need_leaves > 0) {
 		answer->plan.rule = answer->need_leaves > 1 ? FROND_RULE_ADJACENT_LEAVES
 				    : spare                 ? FROND_RULE_SAME_LEAF
@@ -433,7 +535,7 @@ static bool find_rule(struct place_work *work)
 		return true;
 	}
 	answer->plan.rule = FROND_RULE_ADJACENT_SPINES;
-	answer->need_spines = fewest_spines(work, &spread);
+	answer->need_spines = work->segments.unknown ? 0 : fewest_spines(work, &spread);
 	return answer->need_spines > 0;
 }
 
@@ -442,9 +544,11 @@ bool segments_rule(struct place_work *work)
 {
 	struct answer before = *work->answer;
 	segments_turn(work, SEGMENTS_NODES);
-	bool found = find_rule(work);
+	bool found = find_rule(work) && !work->segments.unknown;
 	segments_turn(work, SEGMENTS_OFF);
-	if (!found)
+	if (!found) {
+		before.cut |= work->segments.unknown;
 		*work->answer = before;
+	}
 	return found;
 }

@@ -7,6 +7,7 @@
  * Under the rule a gang takes runs of adjacent leaves. The rule comes from capacity, so no run shorter than r will ever
  * do: `consolidated` and `balanced` look at runs of exactly r leaves, `distributed` at all runs of up to r.
  */
+#include "core/place_row.h"
 #include "core/place_work.h"
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
@@ -183,24 +184,43 @@ static void add_up(struct place_work *work, uint32_t lo, uint32_t hi)
 		work->scratch.sum[item + 1] = work->scratch.sum[item] + item_most(work, item);
 }
 
-/* The same when leaves have caps: least[m] over the items so far, one item after the other. */
-static uint32_t fewest_nodes_capped(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
+/* Where leaves have caps, or count segments: the fewest nodes of items [lo, hi) for 0 … members, each item in use; NO_NODES:
+ * they do not fit. nodes[]: scratch for what one item needs. */
+struct capped {
+	uint16_t *least;
+	uint64_t *nodes;
+	uint64_t steps; /* that it took */
+};
+
+static struct capped fewest_capped(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
 {
-	uint64_t *least = work->scratch.cells, *next = least + members + 1, *nodes = next + members + 1;
-	for (uint32_t m = 0; m <= members; m++)
-		least[m] = m == 0 ? 0 : UINT32_MAX;
+	uint32_t cells = members + 1 + LANES;
+	uint16_t *least = (uint16_t *)(void *)work->scratch.cells, *next = least + cells, *own = next + cells;
+	struct capped capped = {.nodes = work->scratch.cells + (3 * cells + 3) / 4,
+				.steps = STEPS_NODE * (item_start(work, hi) - item_start(work, lo))};
+	uint32_t start = 0; /* items that have to get one */
+	for (uint32_t m = 0; m < cells; m++)
+		least[m] = m == 0 ? 0 : NO_NODES;
 	for (uint32_t item = lo; item < hi; item++) {
-		uint32_t most = min_u32(place_hold(work, item), members), fewest = item_pin(work, item) == 0;
-		place_nodes_upto(work, item, most, nodes);
-		for (uint32_t m = 0; m <= members; m++) {
-			next[m] = UINT32_MAX;
-			for (uint32_t count = fewest; count <= most && count <= m; count++)
-				if (least[m - count] + nodes[count] < next[m])
-					next[m] = least[m - count] + nodes[count];
+		uint32_t most = min_u32(place_hold(work, item), members), first = item_pin(work, item) == 0, rows = 1;
+		place_nodes_upto(work, item, most, capped.nodes);
+		for (uint32_t count = 0; count <= most; count++) {
+			own[count] = (uint16_t)(capped.nodes[count] < NO_NODES ? capped.nodes[count] : NO_NODES);
+			rows += count > 0 && own[count] != own[count - 1];
 		}
-		memcpy(least, next, (members + 1) * sizeof *least);
+		for (uint32_t m = 0; m < cells; m++)
+			next[m] = NO_NODES;
+		row_add(next, least, start, members, own, first, most);
+		for (uint32_t m = members + 1; m < cells; m++)
+			next[m] = NO_NODES; /* what the last lanes left there */
+		uint16_t *swapped = least;
+		least = next;
+		next = swapped;
+		start = min_u32(start + first, members);
+		capped.steps += (uint64_t)STEPS_POINT * most + (members / LANES + 1ull) * (rows + 1);
 	}
-	return (uint32_t)least[members];
+	capped.least = least;
+	return capped;
 }
 
 struct tally {                              /* the nodes of a window, by the members they could take */
@@ -256,8 +276,6 @@ static bool leaves_capped(const struct place_work *work)
 static uint32_t fewest_nodes(struct place_work *work, uint32_t lo, uint32_t hi, uint32_t members)
 {
 	struct tally tally = {.spare = 0};
-	if (leaves_capped(work))
-		return fewest_nodes_capped(work, lo, hi, members);
 	for (uint32_t item = lo; item < hi; item++)
 		tally_item(work, &tally, item, 1);
 	return tally_fewest(&tally, members);
@@ -289,15 +307,37 @@ static void run_measure(struct place_work *work, struct run *run, uint32_t lo, u
 		if (!place_shares(work))
 			continue;
 		if (leaves_capped(work)) {
-			budget_charge(&work->budget,
-				      (uint64_t)STEPS_NODE * (item_start(work, end) - item_start(work, item)));
-			fewest = fewest_nodes_capped(work, item, end, work->gang.missing);
+			if (run->nodes != UINT32_MAX && work->budget.left == 0) {
+				work->answer->cut = work->budget.spent = true; /* another may need fewer */
+				continue;
+			}
+			struct capped capped = fewest_capped(work, item, end, work->gang.missing);
+			budget_charge(&work->budget, capped.steps);
+			fewest = capped.least[work->gang.missing] == NO_NODES ? UINT32_MAX
+									      : capped.least[work->gang.missing];
 		} else {
 			tally_slide(work, &tally, &from, &to, item, end);
 			fewest = tally_fewest(&tally, work->gang.missing);
 		}
 		run->nodes = min_u32(run->nodes, fewest);
 	}
+}
+
+/* The same where leaves have caps: one look at the rest of the window is for all counts. */
+static uint32_t next_count_capped(struct place_work *work, const struct run *run, const struct frame *frame,
+				  uint32_t from, uint32_t end)
+{
+	struct capped rest = fewest_capped(work, frame->at + 1, end, frame->rest - frame->least);
+	place_pay(work, rest.steps + (uint64_t)STEPS_POINT * from);
+	if (work->candidates.stop)
+		return UINT32_MAX;
+	place_nodes_upto(work, frame->at, from, rest.nodes);
+	for (uint32_t count = from + 1; count-- > frame->least;) {
+		uint32_t after = rest.least[frame->rest - count];
+		if (after != NO_NODES && frame->cost + rest.nodes[count] + after <= run->nodes)
+			return count;
+	}
+	return UINT32_MAX;
 }
 
 /* The largest count up to `from` that lets the rest of the window do its part; UINT32_MAX: none down to the frame's
@@ -307,6 +347,8 @@ static uint32_t next_count(struct place_work *work, const struct run *run, const
 {
 	if (!place_shares(work))
 		return from;
+	if (leaves_capped(work))
+		return next_count_capped(work, run, frame, from, end);
 	for (uint32_t count = from + 1; count-- > frame->least && !work->candidates.stop;) {
 		place_pay(work, (uint64_t)STEPS_NODE * (item_start(work, end) - item_start(work, frame->at)));
 		uint64_t nodes = frame->cost + place_nodes_for(work, frame->at, count);
@@ -432,19 +474,27 @@ static void visit_spines(struct place_work *work, struct run *run)
 		    (whole && place_alike_seen(work, spine, counting)))
 			continue;
 		uint32_t before = work->candidates.seen;
+		budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (hi - lo));
 		visit_runs(work, run, lo, hi);
 		if (whole)
 			place_alike_remember(work, spine, work->candidates.seen - before);
 	}
 }
 
-/* Nodes without a leaf, each by itself. */
-static void visit_loose(struct place_work *work, struct run *run)
+/* Nodes without a leaf, each by itself. singles: one of them takes all that is missing, or none does. */
+static void visit_loose(struct place_work *work, struct run *run, bool singles)
 {
 	for (uint32_t item = max_u32(work->scope.lo, work->fabric->leaf_count);
-	     item < work->scope.hi && !work->candidates.stop; item++)
-		if (item_pin(work, item) > 0 || place_hold(work, item) > 0)
+	     item < work->scope.hi && !work->candidates.stop; item++) {
+		uint32_t hold = place_hold(work, item);
+		if (!singles && (hold > 0 || item_pin(work, item) > 0))
 			run->visit(work, run, item, item + 1);
+		if (!singles || hold < work->gang.missing)
+			continue;
+		place_pay(work, STEPS_GAIN + STEPS_FILL);
+		if (!work->candidates.stop)
+			place_see_single(work, item);
+	}
 }
 
 static struct run run_of(const struct place_work *work, uint32_t length, bool exact)
@@ -483,6 +533,7 @@ static bool visit_around_tail(struct place_work *work, void *context)
 		run->pinned += work->leaf_pin[tail] == 0;
 		lo = max_u32(lo, max_u32(fabric->spine_start[spine], tail - min_u32(tail, run->length - 1)));
 		hi = min_u32(hi, min_u32(fabric->spine_start[spine + 1], tail + run->length));
+		budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (hi - lo));
 	}
 	swap_scope(work, &lo, &hi);
 	visit_spines(work, run);
@@ -499,14 +550,15 @@ static bool visit(struct place_work *work, struct run *run, bool loose,
 	run->visit = with;
 	run->found = false;
 	work->candidates.near_plan = 0;
-	if (work->scope.quick && run->length == 1 && with == run_walk && !place_shares(work))
+	bool singles = work->scope.quick && run->length == 1 && with == run_walk && !place_shares(work);
+	if (singles)
 		place_singles(work);
 	else if (work->segments.on)
 		segments_each_tail(work, visit_around_tail, run);
 	else
 		visit_spines(work, run);
 	if (loose)
-		visit_loose(work, run);
+		visit_loose(work, run, singles);
 	return run->found;
 }
 
@@ -703,12 +755,26 @@ struct chain { /* adjacent spines first … last, and their items inside the pre
 #define SPINE_PINNED 16u /* bits below: members of its best run, no more than are missing, + 1; 0: no run will do */
 _Static_assert(FROND_MEMBERS_MAX < 1u << (SPINE_PINNED - 1), "members of a spine");
 
-/* Counts every spine under the present measure. */
+/* Spines that have a leaf in the scope: no others are in a chain. */
+static uint32_t spines_first(const struct place_work *work)
+{
+	return work->scope.lo < work->fabric->leaf_count ? item_spine(work, work->scope.lo) : work->fabric->spine_count;
+}
+
+static uint32_t spines_end(const struct place_work *work)
+{
+	uint32_t hi = min_u32(work->scope.hi, work->fabric->leaf_count);
+	return work->scope.lo < hi ? item_spine(work, hi - 1) + 1 : spines_first(work);
+}
+
+/* Counts every one of them under the present measure. */
 static void spines_count(struct place_work *work)
 {
 	const struct fabric *fabric = work->fabric;
-	budget_charge(&work->budget, (uint64_t)STEPS_ITEM * (work->scope.hi - work->scope.lo) + fabric->spine_count);
-	for (uint32_t spine = 0; spine < fabric->spine_count; spine++) {
+	uint32_t item_steps = work->segments.on ? STEPS_ITEM + STEPS_NODE : STEPS_ITEM;
+	budget_charge(&work->budget, (uint64_t)item_steps * (work->scope.hi - work->scope.lo) +
+					     (uint64_t)STEPS_LEAF * (spines_end(work) - spines_first(work)));
+	for (uint32_t spine = spines_first(work); spine < spines_end(work); spine++) {
 		uint32_t lo = max_u32(fabric->spine_start[spine], work->scope.lo);
 		uint32_t hi = min_u32(fabric->spine_start[spine + 1], work->scope.hi), here = 0;
 		uint64_t run = best_run(work, lo, hi), missing = work->gang.missing;
@@ -774,11 +840,11 @@ static struct chain no_chain(void)
  * begins later and ends no later holds no more: where a start found none, the next one need not look. */
 static bool next_chain(struct place_work *work, uint32_t shortest, uint32_t longest, struct chain *chain)
 {
-	const struct fabric *fabric = work->fabric;
 	bool begun = chain->first <= chain->last;
-	uint32_t first = begun ? chain->first : 0, last = begun ? chain->last + 1 : shortest - 1;
-	while (first + shortest <= fabric->spine_count) {
-		bool inside = last - first < longest && last < fabric->spine_count;
+	uint32_t first = begun ? chain->first : spines_first(work), end = spines_end(work);
+	uint32_t last = begun ? chain->last + 1 : first + shortest - 1;
+	while (first + shortest <= end) {
+		bool inside = last - first < longest && last < end;
 		if (inside) {
 			budget_charge(&work->budget, 1);
 			chain_move(work, chain, first, last);
@@ -809,10 +875,11 @@ static bool some_chain_holds(struct place_work *work, void *context)
 	const struct chains *chains = context;
 	const struct fabric *fabric = work->fabric;
 	struct chain chain = no_chain();
+	uint32_t end = spines_end(work);
 	spines_count(work);
-	for (uint32_t first = 0, last = 0; first < fabric->spine_count; first++, last = max_u32(first, last)) {
+	for (uint32_t first = spines_first(work), last = first; first < end; first++, last = max_u32(first, last)) {
 		chain_move(work, &chain, first, last);
-		while (chain.empty == 0 && last - first + 1 < chains->longest && last + 1 < fabric->spine_count &&
+		while (chain.empty == 0 && last - first + 1 < chains->longest && last + 1 < end &&
 		       spine_adjacent(fabric, last + 1)) {
 			chain_move(work, &chain, first, last + 1);
 			if (chain.empty > 0) {

@@ -66,11 +66,14 @@ struct best {
 	uint32_t per_node;
 };
 
-/* The best candidate, when it is one leaf to which others of the same kind lose by their sums. */
+/* The best candidate so far, or one that will have its turn, when it is one leaf to which others of the same kind lose by their
+ * sums. */
 struct champion {
 	uint32_t kind;  /* FROND_NONE: there is none such */
 	uint32_t model; /* place_model() */
 	uint32_t item;
+	uint32_t total; /* GPUs of that leaf */
+	struct gain gain;
 	uint32_t value;    /* its score */
 	uint32_t from, to; /* free GPUs of leaves that are sure to be worse; from > to: not known of any */
 	uint32_t breaks;   /* a leaf that nobody uses is worse with so many free GPUs: it would be broken */
@@ -250,6 +253,8 @@ struct place_work {
 	} scores[SCORES];
 	struct choice *choices; /* by what was free */
 	uint32_t plan;          /* number of the present one */
+	uint32_t choice_plan;   /* the first of those whose choices are kept */
+	bool repeats;           /* see place_repeat() */
 	/* the GPUs that were chosen last */
 	uint32_t chosen_topology, chosen_free, chosen_mask;
 	uint64_t chosen_ring;
@@ -327,8 +332,9 @@ struct rooms {
 /* Fewest further nodes for so many members; UINT32_MAX: they do not fit. */
 uint32_t rooms_fewest(const struct rooms *rooms, uint32_t members);
 struct rooms place_rooms_of(const struct place_work *work, uint32_t item);
-/* Puts members on the nodes of an item that are in scope, opening so many at most. */
-void place_fill_members(struct place_work *work, uint32_t item, uint32_t members, uint32_t bound);
+/* Puts members on the nodes at [first, end) that are in scope, which have these rooms, opening so many at most. */
+void place_fill_members(struct place_work *work, uint32_t first, uint32_t end, const struct rooms *rooms,
+			uint32_t members, uint32_t bound);
 
 /* ---- place_rule.c: spec 3.3 from capacity alone. False: it does not suffice. -------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * waste.h - the GPUs of a node that are of no use, because CPU or memory run out first. Pure arithmetic: knows no node and no
- * ledger, keeps nothing, decides nothing.
+ * ledger, decides nothing.
  *
  * For one kind of pod on a node with `free` GPUs and some CPU and memory: by GPUs g = floor(free / kind.gpus) of them fit, by
  * everything a <= g of them (what a kind does not ask for does not bound it).
@@ -29,11 +29,39 @@ struct waste {
 #define LOST_MAX  FROND_GPUS_MAX
 _Static_assert(2 * WASTE_MAX <= UINT32_MAX, "waste, and growth moved up by WASTE_MAX, are 32 bits");
 
-/* kinds within their limits (frond.h), free <= FROND_GPUS_MAX. */
-struct waste waste_of(const struct frond_kind *kinds, uint32_t count, struct frond_left left, uint32_t free);
+/* A kind on a node with so many free GPUs that at least one of it fits by GPUs. */
+struct waste_kind {
+	uint32_t cpu_milli, memory_mib;
+	uint32_t gpus;
+	uint32_t most; /* that fit by GPUs */
+	uint32_t each; /* expected waste for each of them that does not fit */
+	uint32_t none; /* expected waste if none does */
+};
+
+/* What is the same for all nodes with so many free GPUs. The kinds of which one fits by GPUs come first: those need no
+ * division. */
+struct waste_row {
+	uint32_t usable;                /* GPUs that the kind which uses most of them would use, by GPUs */
+	uint32_t always;                /* expected waste for kinds that none fits of by GPUs */
+	uint32_t ones, count;           /* kinds of which one fits by GPUs; and all */
+	uint64_t cpu_milli, memory_mib; /* with so much left nothing is lost, and nothing else wasted */
+	struct waste_kind kind[FROND_KINDS_MAX];
+};
+
+/* The kinds of pods of an ask, sorted out by the free GPUs of a node: many nodes are judged by them. */
+struct waste_table {
+	const struct thrift *thrift;
+	struct waste_row row[FROND_GPUS_MAX + 1];
+};
+
+/* Kinds within their limits (frond.h). The thrift outlives the table. */
+void waste_begin(struct waste_table *table, const struct thrift *thrift);
+
+/* free <= FROND_GPUS_MAX */
+struct waste waste_of(const struct waste_table *table, struct frond_left left, uint32_t free);
 
 /* How much the waste of a node with `free` GPUs grows by the pod, which takes `gpus` of them, plus LOST_MAX and WASTE_MAX, so
  * that it is never negative. A pod that asks for more CPU or memory than is left leaves none. */
-struct waste waste_growth(const struct thrift *thrift, uint32_t slot, uint32_t free, uint32_t gpus);
+struct waste waste_growth(const struct waste_table *table, uint32_t slot, uint32_t free, uint32_t gpus);
 
 #endif

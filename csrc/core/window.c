@@ -2,11 +2,11 @@
 /*
  * window.c - phases:
  *
- *   1  pods whose end is known are marked; the others that could be evicted are counted off their nodes
+ *   1  pods whose end is known are found and marked, once; the others that could be evicted are counted off their nodes
  *   2  the first end by which the gang fits: pods leave in the order of their ends. The rule comes from capacity and does not
- *      change with them, so counts say of most times that no domain of the rule can hold the gang yet; from there on the
- *      planner is asked. More room never hurts, so that ends are searched by doubling and halving; where a claim rules GPU
- *      sets out it may, and the planner is asked at one after the other
+ *      change with them, so counts say of most times that no domain of the rule can hold the gang yet: pods leave until one
+ *      may, and from there on the planner is asked. More room never hurts, so that ends are searched by doubling and
+ *      halving; where a claim rules GPU sets out it may, and the planner is asked at one after the other
  *   3  at that time: the window in hand if it is free, else the plan in the first domain that holds the gang
  *   4  what of it is free now; everything is counted back
  */
@@ -15,13 +15,17 @@
 #include "core/sort.h"
 
 #define PROBE_SHARE 4u /* of the budget that is left may be spent on one plan */
+#define FETCHED     8u /* leavers ahead */
 
 struct view { /* one call */
 	struct core *core;
 	const struct window_question *asked;
 	const struct ask *ask;
-	uint32_t now;           /* ends[0 … now) are over already */
-	uint32_t gone;          /* ends[0 … gone) have left */
+	const struct leaver *leavers; /* in the order of their ends */
+	uint32_t leaver_count;
+	uint32_t now;           /* leavers[0 … now) are over already */
+	uint32_t gone;          /* leavers[0 … gone) have left */
+	uint32_t planned;       /* as many had left when the planner was last asked; FROND_NONE: not yet */
 	uint32_t missing, size; /* members to place and GPUs of each; sizes differ: all their GPUs, and 1 */
 	struct rule rule;       /* that the gang must meet; none: or that it may break */
 	struct answer answer;
@@ -36,34 +40,40 @@ static struct budget *budget_of(const struct view *view)
 
 /* ---- pods leave and come back ---------------------------------------------------------------------------------------- */
 
-/* The pod of an end; NULL: it holds nothing that matters. */
-static struct entry *entry_of(const struct view *view, uint32_t end)
+void window_layout(struct window_work *work, struct arena *arena, uint32_t pods)
 {
-	struct ledger *ledger = &view->core->ledger;
-	uint32_t at = ledger_find(ledger, view->asked->ends[end].pod);
-	return at == FROND_NONE || entry_slot(&ledger->entries[at]) == FROND_NONE ? NULL : &ledger->entries[at];
+	work->leavers = arena_raw(arena, pods, sizeof *work->leavers);
 }
 
-/* False: *bad names a pod for the second time. */
-static bool mark_ends(const struct view *view, uint32_t *bad)
+/* Ends of pods that hold nothing that matters are left out. False: ends[*bad] names a pod for the second time. */
+static bool mark_ends(struct view *view, struct leaver *leavers, uint32_t *bad)
 {
-	for (*bad = 0; *bad < view->asked->end_count; ++*bad) {
-		struct entry *entry = entry_of(view, *bad);
-		if (entry != NULL && entry->ends)
-			return false;
-		if (entry != NULL)
-			entry->ends = 1;
+	struct ledger *ledger = &view->core->ledger;
+	struct frond_key pods[LEDGER_BATCH];
+	uint32_t found[LEDGER_BATCH], count;
+	budget_charge(budget_of(view), (uint64_t)STEPS_END * view->asked->end_count);
+	for (uint32_t first = 0; first < view->asked->end_count; first += count) {
+		count = min_u32(LEDGER_BATCH, view->asked->end_count - first);
+		for (uint32_t i = 0; i < count; i++)
+			pods[i] = view->asked->ends[first + i].pod;
+		ledger_find_all(ledger, pods, count, found);
+		for (uint32_t i = 0; i < count; i++) {
+			if (found[i] == FROND_NONE || entry_slot(&ledger->entries[found[i]]) == FROND_NONE)
+				continue;
+			*bad = first + i;
+			if (ledger->entries[found[i]].ends)
+				return false;
+			ledger->entries[found[i]].ends = 1;
+			leavers[view->leaver_count++] = (struct leaver){.entry = found[i], .end = first + i};
+		}
 	}
 	return true;
 }
 
-static void unmark_ends(const struct view *view, uint32_t count)
+static void unmark_ends(const struct view *view)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		struct entry *entry = entry_of(view, i);
-		if (entry != NULL)
-			entry->ends = 0;
-	}
+	for (uint32_t i = 0; i < view->leaver_count; i++)
+		view->core->ledger.entries[view->leavers[i].entry].ends = 0;
 }
 
 /* Pods of unknown end in gangs of lower priority, which victims() may evict: off their nodes, or back. */
@@ -71,29 +81,53 @@ static void count_evictable(const struct view *view, bool onto)
 {
 	const struct gangs *gangs = &view->core->gangs;
 	struct ledger *ledger = &view->core->ledger;
+	uint64_t steps = gangs->fresh;
 	for (uint32_t id = 0; id < gangs->fresh; id++) {
 		const struct gang *gang = &gangs->gangs[id];
 		if (gang_first(gang) == FROND_NONE || gang->priority >= view->asked->priority ||
 		    gang->members != gang->bound)
 			continue;
 		for (uint32_t at = gang_first(gang); at != FROND_NONE; at = entry_gang_next(&ledger->entries[at]))
-			if (!ledger->entries[at].ends && entry_slot(&ledger->entries[at]) != FROND_NONE)
+			if (!ledger->entries[at].ends && entry_slot(&ledger->entries[at]) != FROND_NONE) {
 				ledger_count(ledger, &ledger->entries[at], onto);
+				steps += STEPS_POD;
+			}
 	}
+	budget_charge(budget_of(view), steps);
 }
 
-/* The time after the first `end` ends. */
-static void go_to(struct view *view, uint32_t end)
+/* A leaver leaves, or comes back. Leavers are all over the ledger and the cluster: what the next ones need is on its way while
+ * this one is counted, entries first, then nodes, then leaves. Before the first of them is far beyond the last. */
+static void count(const struct view *view, uint32_t at, bool leaves)
 {
-	uint32_t steps = end > view->gone ? end - view->gone : view->gone - end;
-	budget_charge(budget_of(view), (uint64_t)STEPS_POD * steps);
-	while (view->gone != end) {
-		bool leaves = view->gone < end;
-		const struct entry *entry = entry_of(view, leaves ? view->gone : view->gone - 1);
-		view->gone = leaves ? view->gone + 1 : view->gone - 1;
-		if (entry != NULL)
-			ledger_count(&view->core->ledger, entry, !leaves);
+	const struct leaver *leavers = view->leavers;
+	const struct fabric *fabric = &view->core->fabric;
+	struct ledger *ledger = &view->core->ledger;
+	uint32_t ahead = leaves ? FETCHED : 0 - FETCHED, leaf = at + ahead, node = leaf + ahead, entry = node + ahead;
+	if (entry < view->leaver_count)
+		__builtin_prefetch(&ledger->entries[leavers[entry].entry].pod + 2); /* what it holds is at its end */
+	if (node < view->leaver_count) {
+		uint32_t slot = entry_slot(&ledger->entries[leavers[node].entry]);
+		__builtin_prefetch(&ledger->nodes[slot], 1);
+		__builtin_prefetch(&fabric->position[slot]);
 	}
+	if (leaf < view->leaver_count) {
+		uint32_t position = fabric->position[entry_slot(&ledger->entries[leavers[leaf].entry])];
+		if (position != FROND_NONE)
+			__builtin_prefetch(&fabric->leaf_of[position]);
+	}
+	ledger_count(ledger, &ledger->entries[leavers[at].entry], !leaves);
+}
+
+/* The time when so many have left. */
+static void go_to(struct view *view, uint32_t left)
+{
+	uint32_t steps = left > view->gone ? left - view->gone : view->gone - left;
+	budget_charge(budget_of(view), (uint64_t)STEPS_POD * steps);
+	while (view->gone < left)
+		count(view, view->gone++, true);
+	while (view->gone > left)
+		count(view, --view->gone, false);
 }
 
 /* ---- plans ----------------------------------------------------------------------------------------------------------- */
@@ -127,13 +161,14 @@ static bool fits_anywhere(struct view *view)
 		return false;
 	place_gang(view->core->work, view->ask, &view->answer, view->places);
 	plan_end(view, kept);
+	view->planned = view->gone;
 	return view->answer.plan.outcome == FROND_PLACED;
 }
 
 /* As plan() would at that time. */
-static bool fits_at(struct view *view, uint32_t end)
+static bool fits_at(struct view *view, uint32_t left)
 {
-	go_to(view, end);
+	go_to(view, left);
 	return fits_anywhere(view);
 }
 
@@ -149,18 +184,22 @@ static bool fits_inside(struct view *view, const struct span *span)
 
 /* ---- phase 2: when --------------------------------------------------------------------------------------------------- */
 
-/* Ends at one moment are one time. */
-static bool is_time(const struct view *view, uint32_t end)
+static int64_t ends_in(const struct view *view, uint32_t leaver)
 {
-	const struct frond_end *ends = view->asked->ends;
-	return end == view->asked->end_count || end == 0 || ends[end].ends_in_ms != ends[end - 1].ends_in_ms;
+	return view->asked->ends[view->leavers[leaver].end].ends_in_ms;
 }
 
-static uint32_t next_time(const struct view *view, uint32_t end)
+/* Ends at one moment are one time. */
+static bool is_time(const struct view *view, uint32_t left)
 {
-	while (!is_time(view, end))
-		end++;
-	return end;
+	return left == view->leaver_count || left == 0 || ends_in(view, left) != ends_in(view, left - 1);
+}
+
+static uint32_t next_time(const struct view *view, uint32_t left)
+{
+	while (!is_time(view, left))
+		left++;
+	return left;
 }
 
 /* A time between lo and hi, near the middle; hi: there is none. */
@@ -179,11 +218,13 @@ static uint32_t time_between(const struct view *view, uint32_t lo, uint32_t hi)
 	for (uint32_t gpus = (size); gpus <= FROND_GPUS_MAX; gpus += (size))                                           \
 	(members) += (at_least)[gpus]
 
-/* By counts alone: could a domain of the rule hold what is missing, or the whole cluster where there is no rule? */
-static bool may_fit(const struct view *view)
+/* By counts alone: could a domain of the rule hold what is missing, or the whole cluster where there is no rule? *all: members
+ * that the cluster takes; if not, or without a rule. */
+static bool may_fit(const struct view *view, uint64_t *all)
 {
 	const struct fabric *fabric = &view->core->fabric;
-	uint64_t whole = (uint64_t)view->missing * view->size, all = 0;
+	uint64_t whole = (uint64_t)view->missing * view->size;
+	*all = 0;
 	bool one_node = view->rule.name == FROND_RULE_SINGLE_NODE,
 	     loose = view->rule.name == FROND_RULE_NONE || one_node;
 	budget_charge(budget_of(view), 2ull * STEPS_LEAF * fabric->leaf_count);
@@ -192,7 +233,7 @@ static bool may_fit(const struct view *view)
 		MEMBERS_OF(fabric->leaf[leaf].at_least, view->size, members);
 		if (one_node)
 			members = whole <= FROND_GPUS_MAX && fabric->leaf[leaf].at_least[whole] > 0 ? view->missing : 0;
-		all += members;
+		*all += members;
 		if (view->rule.name < FROND_RULE_ADJACENT_LEAVES && !loose && members >= view->missing)
 			return true;
 		if (one_node && members > 0)
@@ -206,36 +247,78 @@ static bool may_fit(const struct view *view)
 			return true;
 	}
 	for (uint32_t at = fabric->leaf_start[fabric->leaf_count]; loose && at < fabric->node_count; at++) {
-		uint32_t free = node_free_count(&view->core->nodes[fabric->order[at]]);
+		const struct node *node = &view->core->nodes[fabric->order[at]];
+		uint32_t free = node_open(node) ? node_free_count(node) : 0;
 		if (one_node && free >= whole)
 			return true;
-		all += free / view->size;
+		*all += free / view->size;
 	}
-	return all >= view->missing &&
+	return *all >= view->missing &&
 	       (view->rule.name == FROND_RULE_NONE || view->rule.name == FROND_RULE_ADJACENT_SPINES);
 }
 
-static bool may_fit_at(struct view *view, uint32_t end)
+/* The same, once somebody has left the node; it did not fit before. *all: members that the cluster takes. */
+static bool may_fit_since(const struct view *view, uint32_t slot, uint32_t free_before, uint64_t *all)
 {
-	go_to(view, end);
-	return may_fit(view);
+	const struct fabric *fabric = &view->core->fabric;
+	const struct node *node = &view->core->nodes[slot];
+	if (!node_open(node) || fabric->position[slot] == FROND_NONE)
+		return false;
+	uint32_t leaf = fabric->leaf_of[fabric->position[slot]], free = node_free_count(node);
+	uint64_t members = 0;
+	*all += free / view->size - free_before / view->size;
+	switch (view->rule.name) {
+	case FROND_RULE_NONE:
+	case FROND_RULE_ADJACENT_SPINES:
+		return *all >= view->missing;
+	case FROND_RULE_SINGLE_NODE:
+		return free >= (uint64_t)view->missing * view->size;
+	default:
+		break;
+	}
+	if (leaf == FROND_NONE)
+		return false;
+	if (view->rule.name == FROND_RULE_ADJACENT_LEAVES)
+		MEMBERS_OF(fabric->spine[fabric->leaf_spine[leaf]].at_least, view->size, members);
+	else
+		MEMBERS_OF(fabric->leaf[leaf].at_least, view->size, members);
+	return members >= view->missing;
+}
+
+/* The first time after now by which it may fit; false: it never does. */
+static bool find_may_fit(struct view *view, uint32_t *at)
+{
+	uint64_t all;
+	go_to(view, view->now);
+	*at = next_time(view, view->now + 1);
+	if (may_fit(view, &all))
+		return true;
+	bool may = false;
+	while (!may && view->gone < view->leaver_count) {
+		uint32_t slot = entry_slot(&view->core->ledger.entries[view->leavers[view->gone].entry]);
+		uint32_t free_before = node_free_count(&view->core->nodes[slot]);
+		count(view, view->gone++, true);
+		may = may_fit_since(view, slot, free_before, &all);
+	}
+	budget_charge(budget_of(view), (uint64_t)STEPS_POD * (view->gone - view->now));
+	*at = next_time(view, view->gone);
+	return may;
 }
 
 /* No later time is worth a look: there is none, it never fits, or the budget is spent. */
 static bool is_last(const struct view *view, uint32_t at)
 {
 	uint32_t outcome = view->answer.plan.outcome;
-	return at == view->asked->end_count || outcome == FROND_NEVER || outcome == FROND_REFUSED ||
-	       budget_of(view)->spent;
+	return at == view->leaver_count || outcome == FROND_NEVER || outcome == FROND_REFUSED || budget_of(view)->spent;
 }
 
-/* The first time from `from` on of which `is` holds, where it holds of all after it: by doubling, so that few pods move when
- * the end is near, then by halves. False: of none. */
-static bool find_by_halves(struct view *view, uint32_t from, bool (*is)(struct view *, uint32_t), uint32_t *at)
+/* The first time from `from` on at which it fits, where it fits at all after it: by doubling, so that few pods move when the
+ * end is near, then by halves. False: at none. */
+static bool find_by_halves(struct view *view, uint32_t from, uint32_t *at)
 {
-	uint32_t count = view->asked->end_count, lo = from, step = 1;
+	uint32_t count = view->leaver_count, lo = from, step = 1;
 	*at = from;
-	while (!is(view, *at)) {
+	while (!fits_at(view, *at)) {
 		if (is_last(view, *at))
 			return false;
 		lo = *at;
@@ -246,7 +329,7 @@ static bool find_by_halves(struct view *view, uint32_t from, bool (*is)(struct v
 		uint32_t middle = *at > lo ? time_between(view, lo, *at) : *at;
 		if (middle == *at)
 			return true;
-		if (is(view, middle))
+		if (fits_at(view, middle))
 			*at = middle;
 		else
 			lo = middle;
@@ -274,11 +357,11 @@ static bool find_time(struct view *view, uint32_t *at)
 	if (relaxes && !view->ask->latency_sensitive)
 		view->rule.name = FROND_RULE_NONE;
 	uint32_t from;
-	if (!find_by_halves(view, next_time(view, view->now + 1), may_fit_at, &from))
+	if (!find_may_fit(view, &from))
 		return false;
 	if (view->ask->gpu.mode == MODE_REQUIRED)
 		return find_in_order(view, from, at);
-	return find_by_halves(view, from, fits_at, at);
+	return find_by_halves(view, from, at);
 }
 
 /* ---- phase 3: where -------------------------------------------------------------------------------------------------- */
@@ -310,7 +393,8 @@ static bool may_hold(const struct view *view, const struct span *span)
 static void choose_domain(struct view *view)
 {
 	const struct fabric *fabric = &view->core->fabric;
-	bool placed = fits_anywhere(view); /* what was tried last may be another time */
+	bool asked = view->planned == view->gone; /* or what was tried last is another time */
+	bool placed = asked ? view->answer.plan.outcome == FROND_PLACED : fits_anywhere(view);
 	struct rule rule = rule_of(view->ask, &view->answer);
 	if (!placed || rule.name == FROND_RULE_NONE || view->answer.plan.flags & FROND_PLAN_RELAXED)
 		return;
@@ -423,8 +507,7 @@ static void count_members(struct view *view)
 
 static void tell(struct view *view, uint32_t at, struct frond_window *out)
 {
-	const struct window_question *asked = view->asked;
-	out->start_ms = at > view->now ? asked->ends[at - 1].ends_in_ms : 0;
+	out->start_ms = at > view->now ? ends_in(view, at - 1) : 0;
 	go_to(view, view->now);
 	count_nodes(view, view->places, &out->nodes, &out->free);
 }
@@ -432,7 +515,7 @@ static void tell(struct view *view, uint32_t at, struct frond_window *out)
 static void find(struct view *view, struct frond_window *out)
 {
 	uint32_t at;
-	while (view->now < view->asked->end_count && view->asked->ends[view->now].ends_in_ms == 0)
+	while (view->now < view->leaver_count && ends_in(view, view->now) == 0)
 		view->now++;
 	if (!find_time(view, &at)) {
 		uint32_t *outcome = &view->answer.plan.outcome;
@@ -453,22 +536,29 @@ static void find(struct view *view, struct frond_window *out)
 	tell(view, at, out);
 }
 
-int32_t window(struct core *core, const struct window_question *question, struct frond_window *out,
-	       struct frond_place *places, uint32_t *bad)
+int32_t window(struct window_work *work, struct core *core, const struct window_question *question,
+	       struct frond_window *out, struct frond_place *places, uint32_t *bad)
 {
-	struct view view = {.core = core, .asked = question, .ask = question->ask, .places = places};
+	struct view view = {.core = core,
+			    .asked = question,
+			    .ask = question->ask,
+			    .leavers = work->leavers,
+			    .planned = FROND_NONE,
+			    .places = places};
 	*out = (struct frond_window){.start_ms = FROND_WINDOW_NEVER};
-	if (!mark_ends(&view, bad)) {
-		unmark_ends(&view, *bad);
+	budget_begin(place_budget(core->work), core->fabric.node_count);
+	if (!mark_ends(&view, work->leavers, bad)) {
+		unmark_ends(&view);
 		return FROND_BAD;
 	}
-	budget_begin(place_budget(core->work), core->fabric.node_count);
 	count_members(&view);
 	count_evictable(&view, false);
+	place_repeat(core->work, true);
 	find(&view, out);
+	place_repeat(core->work, false);
 	go_to(&view, 0);
 	count_evictable(&view, true);
-	unmark_ends(&view, question->end_count);
+	unmark_ends(&view);
 	view.answer.plan.generation = core->generation;
 	view.answer.plan.flags |= view.cut ? FROND_PLAN_BOUNDED : 0;
 	out->plan = view.answer.plan;

@@ -21,8 +21,19 @@ struct window_question {
 	const struct frond_place *kept; /* by member: the window that the gang has; NULL: none */
 };
 
+struct leaver {         /* a pod whose end is known */
+	uint32_t entry; /* of the ledger */
+	uint32_t end;   /* of the question */
+};
+
+struct window_work {
+	struct leaver *leavers; /* room for every pod */
+};
+
+void window_layout(struct window_work *work, struct arena *arena, uint32_t pods);
+
 /* places: by member. FROND_BAD: a pod has two ends, *bad says the second one; nothing else is refused. */
-int32_t window(struct core *core, const struct window_question *question, struct frond_window *out,
-	       struct frond_place *places, uint32_t *bad);
+int32_t window(struct window_work *work, struct core *core, const struct window_question *question,
+	       struct frond_window *out, struct frond_place *places, uint32_t *bad);
 
 #endif

@@ -107,13 +107,15 @@ static struct frond_engine *layout(struct arena *arena, const struct frond_limit
 	/* A tree is built between calls of the planner, and none is made meanwhile. */
 	tree_layout(&engine->tree, arena, &engine->names, &engine->domains, limits->nodes,
 		    arena->base == NULL ? NULL : place_scratch(engine->core.work));
-	/* None of the three calls another, and nothing stays in their scratch from one call to the next. */
-	struct arena recover = *arena, victims = *arena;
+	/* None of the four calls another, and nothing stays in their scratch from one call to the next. */
+	struct arena recover = *arena, victims = *arena, window = *arena;
 	recover_layout(&engine->recover, &recover, limits->nodes, limits->pods);
 	victims_layout(&engine->victims, &victims, limits->nodes, limits->pods);
+	window_layout(&engine->window, &window, limits->pods);
 	defrag_layout(&engine->defrag, arena, limits->pods);
 	arena->used = recover.used > arena->used ? recover.used : arena->used;
 	arena->used = victims.used > arena->used ? victims.used : arena->used;
+	arena->used = window.used > arena->used ? window.used : arena->used;
 	return engine;
 }
 

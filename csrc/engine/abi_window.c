@@ -3,7 +3,6 @@
  * abi_window.c - window() and backfill(): where and when a gang that waits will find room, and who may use that room until
  * then (spec 7).
  */
-#include "core/window.h"
 #include "engine/abi.h"
 #include "text/duration.h"
 
@@ -106,7 +105,7 @@ int32_t abi_window(frond_engine *engine, const struct frond_request *request, co
 			    &complaint);
 	bool formed = code == FROND_OK;
 	if (formed && !refused)
-		code = window(&engine->core, &question, out, places, &bad);
+		code = window(&engine->window, &engine->core, &question, out, places, &bad);
 	ledger_lower(&engine->core.ledger);
 	if (formed && code != FROND_OK)
 		complain(&complaint, 0, "ends[%" PRIu32 "]: its pod has an end already; each pod once", bad);

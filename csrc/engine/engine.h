@@ -9,6 +9,7 @@
 #include "core/defrag.h"
 #include "core/recover.h"
 #include "core/victims.h"
+#include "core/window.h"
 #include "text/args.h"
 #include "engine/machines.h"
 #include "engine/tree.h"
@@ -27,6 +28,7 @@ struct frond_engine {
 	struct machines machines;
 	struct recover_work recover;
 	struct victims_work victims;
+	struct window_work window;
 	struct defrag_work defrag;
 	struct args args;
 	struct tuning tuning; /* in force: that of args, or what config_put() has said since */

@@ -342,8 +342,11 @@ static void make_window(struct caller *caller, struct cluster *cluster)
 				      caller->places, TEXT));
 	caller->result.outcome = out.outcome;
 	caller->result.flags = out.plan.flags;
-	if (!caller->result.stopped && caller->result.code == FROND_OK)
-		digest(caller, &out, sizeof out);
+	if (caller->result.stopped || caller->result.code != FROND_OK)
+		return;
+	digest(caller, &out, sizeof out);
+	if (out.outcome == FROND_PLACED)
+		digest(caller, caller->places, caller->request.members * sizeof *caller->places);
 }
 
 /* A plan is booked and taken back; what of it is measured, `call` says. */

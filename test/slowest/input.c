@@ -128,7 +128,7 @@ void input_trim(struct input *input)
 	trim(input, number[N_CLAIM] > 0, N_POLICY, N_LINK);
 	trim(input, call <= CALL_DEFRAG && number[N_ROOM] > 0, N_ROOM, N_ROOM_LEFT);
 	trim(input, call == CALL_ORDER, N_THRIFT, N_THRIFT);
-	trim(input, call == CALL_VICTIMS || call == CALL_DEFRAG, N_PRIORITY, N_PRIORITY);
+	trim(input, call >= CALL_VICTIMS && call <= CALL_DEFRAG, N_PRIORITY, N_PRIORITY);
 	trim(input, call == CALL_RECOVER, N_LOST, N_RECOVERY);
 }
 

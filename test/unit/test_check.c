@@ -302,6 +302,7 @@ static void test_sums_of_blocks(void)
 	BREAK(block->free_least, block->free_least - 1, wrong);
 	BREAK(block->free_most, block->free_most + 1, wrong);
 	BREAK(block->kind, FROND_NONE, wrong);
+	BREAK(block->total, block->total + 1, wrong);
 	struct block_sum blocks[2] = {block[0], block[1]}; /* of two leaves each */
 	fabric->block_shift = 1;
 	block[1] = block[0];

@@ -242,6 +242,20 @@ static void test_a_node_that_shrinks_under_its_pods_keeps_them(void)
 	TEST_ASSERT_EQUAL_UINT32(28, stats(c).gpus_free);
 }
 
+static void test_gpus_that_a_smaller_node_no_longer_has_are_not_in_use(void)
+{
+	static const char *const names[] = {"node-1", "node-2", "node-3", "node-4"};
+	for (uint32_t i = 0; i < 4; i++) {
+		put((struct frond_key){4, 1 + i}, names[i], 4, 0x87);
+		c->nodes[i].gpus = 4;
+		node_refresh(c, i);
+	}
+	TEST_ASSERT_EQUAL_UINT32(4, stats(c).gpus_free);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLACED, plan(c, &(struct wanted){.name = "a", .members = 1, .gpus = 1}));
+	TEST_ASSERT_EQUAL_HEX32(0x08, c->places[0].gpu_mask);
+	check(c);
+}
+
 static void test_what_pods_held_is_forgotten_with_their_node(void)
 {
 	put((struct frond_key){4, 1}, "node-1", 2, 0x03);
@@ -328,6 +342,7 @@ int main(void)
 	RUN_TEST(test_of_two_pods_that_claim_a_gpu_the_second_is_held_by_count);
 	RUN_TEST(test_a_reservation_that_is_bound_on_other_gpus_moves_there);
 	RUN_TEST(test_a_node_that_shrinks_under_its_pods_keeps_them);
+	RUN_TEST(test_gpus_that_a_smaller_node_no_longer_has_are_not_in_use);
 	RUN_TEST(test_what_pods_held_is_forgotten_with_their_node);
 	RUN_TEST(test_stats_count_what_there_is);
 	RUN_TEST(test_the_generation_grows_with_every_change_and_with_nothing_else);

@@ -40,7 +40,7 @@ static uint32_t free_gpus(const struct node *node)
 
 static uint32_t used_gpus(const struct node *node)
 {
-	uint32_t used = popcount(node->held) + node->by_count;
+	uint32_t all = (1u << node->gpus) - 1, used = popcount(all & node->held) + node->by_count;
 	return used < node->gpus ? used : node->gpus;
 }
 
@@ -63,6 +63,7 @@ static void recount_blocks(void)
 				 fabric->leaf_kind[first + i] == fabric->leaf_kind[first];
 		}
 		TEST_ASSERT_EQUAL_UINT32(alike ? fabric->leaf_kind[first] : FROND_NONE, block->kind);
+		TEST_ASSERT_EQUAL_UINT32(leaf->total, block->total);
 		for (uint32_t gpus = 1; gpus <= FROND_GPUS_MAX + 1; gpus++) { /* one more: the free GPUs */
 			uint32_t least = UINT32_MAX, most = 0;
 			for (uint32_t i = 0; i < count; i++) {
@@ -102,8 +103,9 @@ static void recount(void)
 			sum.free += free;
 			sum.used += used;
 			sum.total += node->gpus;
+			bool holds = node->held != 0 || node->by_count > 0;
 			spine->touched =
-				(spine->touched + (node->flags != 0 || node->unhealthy != 0 || used > 0)) & 0x3ffffu;
+				(spine->touched + (node->flags != 0 || node->unhealthy != 0 || holds)) & 0x3ffffu;
 			spine->lacking += node->unavailable || node->unavailable_gpus != 0;
 			lacking += node->unavailable || node->unavailable_gpus != 0;
 			if (node->uplink_gbps != 0 && node->uplink_gbps < slowest)

@@ -316,7 +316,6 @@ static void test_blocks_of_leaves_that_are_passed_over_hide_none_that_counts(voi
 	random_cases(1500, even_cluster);
 }
 
-/* Blocks are as small as there is room for, 32 to 128 leaves; here each leaf is one node. */
 /* Leaf 0 is the best by its score, which the best of a later block has too, and that one breaks no node; the others of the
  * block have a lower score, because more of their GPUs are free, or fewer. */
 static void test_a_block_with_a_leaf_as_good_as_the_best_is_looked_at(void)
@@ -338,6 +337,38 @@ static void test_a_block_with_a_leaf_as_good_as_the_best_is_looked_at(void)
 	}
 }
 
+/* The blocks tell that leaf 40 has the most free GPUs of those in use. Leaf 5 has as many, in a block of which they tell less
+ * because leaf 7 is full. */
+static void test_a_leaf_in_the_same_state_before_the_likely_winner_is_taken(void)
+{
+	rig_make(1, 64, 2, 8);
+	for (uint32_t leaf = 0; leaf < 64; leaf++)
+		bind(0, FROND_NONE, 2 * leaf, leaf == 5 || leaf == 40 ? 1 : 4);
+	bind(0, FROND_NONE, 15, 8);
+	struct ask ask = ask_for(members, 1, 8, MODE_REQUIRED);
+	memset(ask.weight, 0, sizeof ask.weight);
+	ask.weight[SCORE_RESOURCE_AVAILABILITY] = 1000;
+	judge(&ask);
+	TEST_ASSERT_EQUAL_UINT32(11, places[0].slot);
+	TEST_ASSERT_EQUAL_UINT32(63, answer.candidates);
+}
+
+/* The last leaf would win, and is one too many. */
+static void test_a_likely_winner_behind_those_that_are_compared_has_no_say(void)
+{
+	uint32_t leaves = FROND_CANDIDATES + 1;
+	rig_make(1, leaves, 2, 2);
+	for (uint32_t leaf = 0; leaf < leaves; leaf++)
+		bind(0, FROND_NONE, 2 * leaf, leaf == leaves - 1 ? 1 : 2);
+	struct ask ask = ask_for(members, 1, 2, MODE_REQUIRED);
+	memset(ask.weight, 0, sizeof ask.weight);
+	ask.weight[SCORE_RESOURCE_AVAILABILITY] = 1000;
+	judge(&ask);
+	TEST_ASSERT_EQUAL_UINT32(1, places[0].slot);
+	TEST_ASSERT_EQUAL_UINT32(FROND_PLAN_BOUNDED, answer.plan.flags);
+}
+
+/* 32 to 128 leaves; here each leaf is one node. */
 static void test_blocks_are_as_small_as_there_is_room_for(void)
 {
 	static const struct {
@@ -392,6 +423,8 @@ int main(void)
 	RUN_TEST(test_the_leaf_that_a_gang_takes_is_the_best_of_many);
 	RUN_TEST(test_blocks_of_leaves_that_are_passed_over_hide_none_that_counts);
 	RUN_TEST(test_a_block_with_a_leaf_as_good_as_the_best_is_looked_at);
+	RUN_TEST(test_a_leaf_in_the_same_state_before_the_likely_winner_is_taken);
+	RUN_TEST(test_a_likely_winner_behind_those_that_are_compared_has_no_say);
 	RUN_TEST(test_blocks_are_as_small_as_there_is_room_for);
 	RUN_TEST(test_of_more_leaves_than_are_compared_the_first_count);
 	return rig_end();

@@ -8,10 +8,11 @@
 
 enum { MEMBERS = 64, ENDS = 512, MINUTE = 60000, TRACES = 1000 };
 
+static struct window_work work;
+
 static void rig_extend(struct arena *arena, const struct frond_limits *limits)
 {
-	(void)arena;
-	(void)limits;
+	window_layout(&work, arena, limits->pods);
 }
 
 static struct frond_window out;
@@ -34,7 +35,7 @@ static int32_t look(const struct ask *ask, int32_t priority, const struct frond_
 	struct window_question question = {
 		.ask = ask, .priority = priority, .ends = ends, .end_count = end_count, .kept = kept};
 	rig_remember();
-	int32_t code = window(&rig->core, &question, &out, places, bad);
+	int32_t code = window(&work, &rig->core, &question, &out, places, bad);
 	rig_unchanged();
 	for (uint32_t i = 0; i < end_count; i++) {
 		uint32_t at = ledger_find(&rig->core.ledger, ends[i].pod);
