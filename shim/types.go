@@ -284,7 +284,7 @@ func (o Outcome) String() string {
 	return named(uint32(o), map[uint32]string{1: "placed", 2: "waits", 3: "never fits", 4: "refused", 5: "undecided"})
 }
 
-// Rule is the placement rule of spec 3.3 that a gang must meet.
+// Rule is the placement rule of reference 3.3 that a gang must meet.
 type Rule uint32
 
 func (r Rule) String() string {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask.h - what a gang asks for and what it is answered, as integers: the words of spec 3.1 and 3.2 after text/wish and
- * text/claim have read them, and the numbers from which engine/explain makes a sentence.
+ * ask.h - what a gang asks for and what it is answered, as integers: the words of reference 3.1 and 3.2 after text/wish
+ * and text/claim have read them, and the numbers from which engine/explain makes a sentence.
  */
 #ifndef FROND_CORE_ASK_H
 #define FROND_CORE_ASK_H
@@ -39,7 +39,7 @@ struct gpu_named { /* GPUs of one node that preferIds names by id: the engine's 
 	uint32_t slot, mask;
 };
 
-/* The terms of the weighted score of spec 3.4, in its order. */
+/* The terms of the weighted score of reference 3.4, in its order. */
 enum score_term {
 	SCORE_RESOURCE_AVAILABILITY,
 	SCORE_TOPOLOGY_ALIGNMENT,
@@ -115,13 +115,13 @@ enum blocker { BLOCKED_CORDONED, BLOCKED_DOWN, BLOCKED_UNHEALTHY, BLOCKED_IN_USE
 
 enum best_kind { BEST_NONE, BEST_NODE, BEST_LEAVES, BEST_SPINES, BEST_CLUSTER };
 
-/* What a placement uses, pinned members included: step 3 of spec 3.4. A node without a leaf counts as a leaf and a spine. */
+/* What a placement uses, pinned members included: step 3 of reference 3.4. A node without a leaf counts as a leaf and a spine. */
 struct extent {
 	uint32_t spines, leaves, runs, nodes;
 	uint32_t fullest_node, fullest_leaf; /* members there */
 };
 
-/* What a placement costs and brings, without pinned members: steps 4 to 6 of spec 3.4. */
+/* What a placement costs and brings, without pinned members: steps 4 to 6 of reference 3.4. */
 struct gain {
 	uint64_t models;  /* mask of the GPU models, of pinned members too */
 	uint16_t domains; /* NVLink domains that pinned members are not in, see place_domains() */
@@ -148,7 +148,7 @@ struct answer {
 	uint32_t gpus_each;   /* 0: sizes differ */
 	uint64_t gpus;        /* of all of them together */
 	bool whole_nodes;     /* no node could hold two members: count in nodes */
-	uint32_t need_nodes;  /* n of spec 3.3 */
+	uint32_t need_nodes;  /* n of reference 3.3 */
 	uint32_t need_leaves; /* r; 0: no spine holds it */
 	uint32_t need_spines;
 	uint64_t ever;                    /* members (sizes differ: GPUs) that the cluster could hold by capacity */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * budget.h - the bound on the work of one call (spec 9), in steps that are counted, so that the same input gives the same
+ * budget.h - the bound on the work of one call (reference 9), in steps that are counted, so that the same input gives the same
  * answer on every machine. A step is a look at a node, a leaf, a cell of a table: a few nanoseconds. Whoever begins a call
  * begins its budget; all that the call does, plans inside of a repair too, is paid from it. Work that is linear in the
  * gang or the cluster and done once a call is not counted: a first answer is always found, unless a

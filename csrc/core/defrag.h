@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * defrag.h - spec 7: the fewest moves of members of other gangs after which a gang fits with its rule met. A move takes
- * one bound member to another node; a gang of which a member moves meets the rule that it met before. Only the final
- * state counts: the moves are a set. Pods in no gang and reserved ones never move.
+ * defrag.h - reference 7: the fewest moves of members of other gangs after which a gang fits with its rule met. A move
+ * takes one bound member to another node; a gang of which a member moves meets the rule that it met before. Only the
+ * final state counts: the moves are a set. Pods in no gang and reserved ones never move.
  * State in, moves out; what it tries it takes back. Never moves anything.
  *
  * Exact on small clusters, as far as DEFRAG_PLANS goes; on larger ones a good answer with an honest lower bound.

@@ -3,8 +3,8 @@
  * gpuset.c - the quality of every set, the best set for every question, and ring order.
  *
  * Bandwidths become levels: the distinct values in ascending order, level 0 being 0 GB/s. A set's quality packs its
- * bottleneck's level above its sum over pairs, so one comparison of integers is the first two steps of spec 3.7. The
- * bottlenecks of all sets come from one pass of dynamic programming over subsets, whatever the number of levels.
+ * bottleneck's level above its sum over pairs, so one comparison of integers is the first two steps of reference 3.7.
+ * The bottlenecks of all sets come from one pass of dynamic programming over subsets, whatever the number of levels.
  *
  * The best sets of small nodes are looked up for all masks when the table is built. For larger ones that would be 3^16
  * sets to compare, most of them for masks that never occur: an entry is searched for when it is asked for, and remembered

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpuset.h - which GPUs inside a node (spec 3.7). Nodes with equal topology share one table; it knows how good every
- * set of GPUs is and remembers the best one for every mask of free GPUs and size. It knows nothing of nodes, owners or
- * gangs: masks in, a mask out, the same every time.
+ * gpuset.h - which GPUs inside a node (reference 3.7). Nodes with equal topology share one table; it knows how good
+ * every set of GPUs is and remembers the best one for every mask of free GPUs and size. It knows nothing of nodes,
+ * owners or gangs: masks in, a mask out, the same every time.
  *
  * A table is not to be used by two threads at once, not even for reading: it fills itself on demand and has scratch
  * memory.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hold.h - the table of holds (spec 7): GPUs of a node that are kept for a rank of a gang, although its pod is not there
+ * hold.h - the table of holds (reference 7): GPUs of a node that are kept for a rank of a gang, although its pod is not there
  * yet or somebody still sits on them. By gang and rank, and by node; no two share a GPU. Knows neither nodes nor pods:
  * what a hold means for its node is written by ledger.c.
  */

@@ -35,7 +35,7 @@ _Static_assert(sizeof(struct node) == 20 && FROND_TOPOLOGIES - 1 <= UINT8_MAX &&
 		       FROND_GPUS_MAX <= NODE_GPUS_MASK && FROND_MODELS <= 1u << 6,
 	       "one for each node");
 
-/* GPUs that are capacity for the rule (spec 3.3), whoever holds them. */
+/* GPUs that are capacity for the rule (reference 3.3), whoever holds them. */
 static inline uint32_t node_capacity_mask(const struct node *node)
 {
 	return node->unavailable ? 0 : bits_first(node->gpus) & ~(uint32_t)node->unavailable_gpus;

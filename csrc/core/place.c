@@ -236,7 +236,7 @@ static void finish(struct place_work *work)
 
 /* ---- after ---------------------------------------------------------------------------------------------------------- */
 
-/* Ranks of equal members: each in turn takes the first chosen node in fabric order that has a place (spec 3.4). */
+/* Ranks of equal members: each in turn takes the first chosen node in fabric order that has a place (reference 3.4). */
 static void hand_out_ranks(struct place_work *work)
 {
 	const struct ask *ask = work->ask;
@@ -343,7 +343,7 @@ static bool pins_inside(const struct place_work *work, uint32_t first, uint32_t 
 	return true;
 }
 
-/* Step 2 of spec 3.4, then 3: inside the preferred domain if that is possible, else anywhere. */
+/* Step 2 of reference 3.4, then 3: inside the preferred domain if that is possible, else anywhere. */
 static bool search(struct place_work *work, bool (*find)(struct place_work *))
 {
 	const struct ask *ask = work->ask;
@@ -387,7 +387,7 @@ static bool rule_by_capacity(struct place_work *work, bool ever)
 	return true;
 }
 
-/* The rule from capacity (spec 3.3), which leaves out what has been unavailable for long. "Never fits" counts that, and so
+/* The rule from capacity (reference 3.3), which leaves out what has been unavailable for long. "Never fits" counts that, and so
  * does the refusal of a latency-sensitive gang: who would fit with it waits for it, under the rule that it has then. */
 static bool find_rule(struct place_work *work)
 {

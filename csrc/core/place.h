@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place.h - where a gang goes: the rules of spec 3.3 and the order of 3.4, on today's free GPUs.
+ * place.h - where a gang goes: the rules of reference 3.3 and the order of 3.4, on today's free GPUs.
  * Pure: reads nodes, fabric and ledger, writes only its scratch and the caller's output; what exceptions change in the
  * counts of leaves (place_room.c) is put back before it returns. Never books anything.
  *
@@ -41,7 +41,7 @@ void place_gang(struct place_work *work, const struct ask *ask, struct answer *a
 bool place_inside(struct place_work *work, const struct ask *ask, const struct span *span, struct answer *answer,
 		  struct frond_place *places);
 
-/* Of two placements of one gang, which one is better by steps 2 to 6 of spec 3.4? Below zero: a. */
+/* Of two placements of one gang, which one is better by steps 2 to 6 of reference 3.4? Below zero: a. */
 int answer_compare(const struct ask *ask, const struct answer *a, const struct answer *b);
 
 #define PLACE_ORDERED 1024u /* nodes that place_order puts in order */
@@ -51,7 +51,7 @@ int answer_compare(const struct ask *ask, const struct answer *a, const struct a
 void place_order(struct place_work *work, const struct ask *ask, struct answer *answer, uint16_t *position,
 		 uint32_t slots);
 
-/* The rule of spec 3.3 alone, from capacity. False: never fits. */
+/* The rule of reference 3.3 alone, from capacity. False: never fits. */
 bool place_rule_of(struct place_work *work, const struct ask *ask, struct answer *answer);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_domain.c - the NVLink domains of a leaf: how many a placement uses, and which one the next members go to (spec 3.4).
+ * place_domain.c - the NVLink domains of a leaf: how many a placement uses, and which one the next members go to (reference 3.4).
  * Only leaves whose nodes are not all in one domain, or all in none, are looked at.
  *
  * A party are the nodes of a leaf that members choose from before any other of it: an NVLink domain by its number, or the

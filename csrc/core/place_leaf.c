@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * place_leaf.c - what a node and a leaf can take, which nodes of a leaf take it, and what that costs and brings
- * (steps 4 to 6 of spec 3.4). A leaf whose nodes are alike answers from its sums; any other by looking at its nodes.
+ * (steps 4 to 6 of reference 3.4). A leaf whose nodes are alike answers from its sums; any other by looking at its
+ * nodes.
  */
 #include "core/place_domain.h"
 
@@ -483,7 +484,7 @@ static uint32_t fill_turn(struct place_work *work, struct filling *filling, uint
 	return TURN_NONE;
 }
 
-/* One member after the other: best bottleneck, fewest GPUs left over, lowest position (spec 3.4). All nodes whose turn it is
+/* One member after the other: best bottleneck, fewest GPUs left over, lowest position (reference 3.4). All nodes whose turn it is
  * are filled in one go over the item: a few goes, because few different links and numbers of GPUs are met. Members that no
  * node of the party takes are left over. */
 static void fill_party(struct place_work *work, const struct party_nodes *party, struct filling *filling)
@@ -575,8 +576,8 @@ static struct totals totals_of(const struct place_work *work, uint32_t item)
 	return (struct totals){node_free_count(node), node_used_count(node), node->gpus};
 }
 
-/* The weighted score of a leaf before placement (spec 3.4): terms in ten-thousandths, weights in thousandths. Terms for
- * which there is no data count 0, unknown history 1. */
+/* The weighted score of a leaf before placement (reference 3.4): terms in ten-thousandths, weights in thousandths.
+ * Terms for which there is no data count 0, unknown history 1. */
 static uint64_t compute_score(const struct place_work *work, uint32_t free, uint32_t used, uint32_t total,
 			      uint32_t gpus)
 {

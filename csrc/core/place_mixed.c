@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_mixed.c - members of several sizes today (spec 3.4; the rule: place_mixed_rule.c). A candidate is a span, that is a node, an NVLink domain, a run
+ * place_mixed.c - members of several sizes today (reference 3.4; the rule: place_mixed_rule.c). A candidate is a span, that is a node, an NVLink domain, a run
  * of leaves, a chain of spines, or everything, with one placement of the gang in it; candidates are compared from step 3 on.
  *
  * Phases:

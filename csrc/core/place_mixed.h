@@ -16,7 +16,7 @@ struct shape { /* of a placement, pinned members included */
 };
 
 /* First-fit decreasing on items [lo, hi). On success member_pos and take[] are set; of equal sizes lower ranks are on
- * lower nodes (spec 3.4), as first fit leaves them. */
+ * lower nodes (reference 3.4), as first fit leaves them. */
 bool fit_span(struct place_work *work, uint32_t lo, uint32_t hi);
 /* First fit has tried the largest first. Do the members find sets of GPUs on their nodes in rank order, too? */
 bool fit_chosen(struct place_work *work);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_mixed_rule.c - spec 3.3 for members of several sizes: the rule, from capacity alone. A span counts if first fit
- * or the exact search of place_pack.c finds the gang in it in the form that the rule asks for; "never fits" is said when
- * the bounds or the search rule everything out, and what neither decides within the budget is flagged (answer->cut).
- * Spines of one shape have one capacity: the first of each is looked at.
+ * place_mixed_rule.c - reference 3.3 for members of several sizes: the rule, from capacity alone. A span counts if
+ * first fit or the exact search of place_pack.c finds the gang in it in the form that the rule asks for; "never fits"
+ * is said when the bounds or the search rule everything out, and what neither decides within the budget is flagged
+ * (answer->cut). Spines of one shape have one capacity: the first of each is looked at.
  */
 #include "core/place_mixed.h"
 
@@ -181,8 +181,8 @@ static void domain_could(struct place_work *work, uint32_t item, void *holds)
 	work->answer->cut |= answer == PACK_CUT;
 }
 
-/* n of spec 3.3 for `distributed`: the most nodes that one placement can use. One member a node, if that is possible;
- * else the search says, or what first fit finds with as few on a node as it can. */
+/* n of reference 3.3 for `distributed`: the most nodes that one placement can use. One member a node, if that is
+ * possible; else the search says, or what first fit finds with as few on a node as it can. */
 static uint32_t most_nodes(struct place_work *work)
 {
 	uint32_t nodes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * place_pack.c - can a span hold members of several sizes, and how well? Exactly, if there are not too many of them: a table
- * of the cheapest way (spec 3.4, step 3) to have placed so many members of each size on the items up to here. What it
- * costs is paid from the budget, item by item; a search that the budget or the scratch is too small for says so and proves
- * nothing. Never decides which of equal placements is better from step 4 on.
+ * of the cheapest way (reference 3.4, step 3) to have placed so many members of each size on the items up to here. What
+ * it costs is paid from the budget, item by item; a search that the budget or the scratch is too small for says so and
+ * proves nothing. Never decides which of equal placements is better from step 4 on.
  */
 #include "core/place_work.h"
 

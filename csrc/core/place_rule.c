@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_rule.c - spec 3.3: the rule that a gang of equal members must meet. It comes from capacity alone, so it does
- * not change with the weather.
+ * place_rule.c - reference 3.3: the rule that a gang of equal members must meet. It comes from capacity alone, so it
+ * does not change with the weather.
  *
  *   n = 1                  all members on one node
  *   r = 1                  one leaf; "complete" when every leaf that could hold the gang is needed node for node

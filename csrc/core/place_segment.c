@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_segment.c - segments: blocks of consecutive ranks, each inside one domain, a leaf or an NVLink domain (spec 3.1). They
+ * place_segment.c - segments: blocks of consecutive ranks, each inside one domain, a leaf or an NVLink domain (reference 3.1). They
  * are part of the rule. Here for members of one size; place_fit.c has the others.
  *
  * While segments are on, the planner counts whole segments where it counts members otherwise: what is missing, what an item

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_segment_rule.c - spec 3.3 with segments, for members of one size: the rule, from capacity alone, counted in whole
+ * place_segment_rule.c - reference 3.3 with segments, for members of one size: the rule, from capacity alone, counted in whole
  * segments. Beside them every run has to find a place for the short one, which may use what is left of a domain, and may be
  * all that a leaf or spine of the run has.
  *

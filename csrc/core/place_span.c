@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_span.c - today's nodes under the rule, and without it. First the best value of step 3 of spec 3.4, exactly;
- * then every choice of leaves and counts that attains it, leaf by leaf in fabric order, more members first: those are
- * the candidates that steps 4 to 7 compare.
+ * place_span.c - today's nodes under the rule, and without it. First the best value of step 3 of reference 3.4,
+ * exactly; then every choice of leaves and counts that attains it, leaf by leaf in fabric order, more members first:
+ * those are the candidates that steps 4 to 7 compare.
  *
  * Under the rule a gang takes runs of adjacent leaves. The rule comes from capacity, so no run shorter than r will ever
  * do: `consolidated` and `balanced` look at runs of exactly r leaves, `distributed` at all runs of up to r.

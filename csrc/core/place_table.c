@@ -13,7 +13,7 @@
  * bound.
  *
  * Walking forward, giving an item as many members as the rest of the cost allows, then one fewer, yields every set that
- * attains the least cost, in the order that spec 3.4 asks for. When not all rows fit into the scratch every second one is
+ * attains the least cost, in the order that reference 3.4 asks for. When not all rows fit into the scratch every second one is
  * dropped, and again; those between two that are left are computed again when the walk comes there.
  *
  * The points are paid from the budget of the call. When it ends before the least cost is known, a set is taken that has

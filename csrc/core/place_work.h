@@ -170,7 +170,7 @@ struct scope { /* which nodes are in question, and how they and leaves are measu
 	bool leafed, linked;   /* only nodes that have a leaf, an NVLink domain */
 };
 
-struct candidates { /* of steps 4 to 7 of spec 3.4 */
+struct candidates { /* of steps 4 to 7 of reference 3.4 */
 	struct best best;
 	struct pick *picks;
 	struct frame *frames;
@@ -336,7 +336,7 @@ struct rooms place_rooms_of(const struct place_work *work, uint32_t item);
 void place_fill_members(struct place_work *work, uint32_t first, uint32_t end, const struct rooms *rooms,
 			uint32_t members, uint32_t bound);
 
-/* ---- place_rule.c: spec 3.3 from capacity alone. False: it does not suffice. -------------------------------------------------- */
+/* ---- place_rule.c: reference 3.3 from capacity alone. False: it does not suffice. -------------------------------------------------- */
 
 bool place_rule(struct place_work *work);
 /* A latency-sensitive gang wants the smallest domain that could hold it, whatever its strategy. */

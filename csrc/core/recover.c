@@ -6,11 +6,11 @@
  *   2  Replace: the planner places them beside the others, which stay; where the rule cannot hold so, at the nearest place,
  *      relaxed, unless the gang insists on its rule
  *   3  MoveGang: every target that the rule allows (recover_target.c) has so many moves, and the least of them is the lower
- *      bound. Targets go to the planner, cheapest first, until one works; of those that need as many moves the best by spec
- *      3.4 wins, then the first
+ *      bound. Targets go to the planner, cheapest first, until one works; of those that need as many moves the best by
+ *      reference 3.4 wins, then the first
  *   4  when that is more than the lower bound (GPU sets, caps): every choice of fewer members, as far as RECOVER_TRIES
  *      goes; a number of moves of which every choice fails raises the lower bound, where the planner is exact
- *   5  who moves is not always told by the target: of few choices with as many moves all are compared by spec 3.4
+ *   5  who moves is not always told by the target: of few choices with as many moves all are compared by reference 3.4
  *
  * Half of the budget is for phases 3 to 5. What they find is planned once more from the budget that it was found with, so
  * that it is the same; when they find nothing the other half is for phase 2.
@@ -223,7 +223,8 @@ static bool movers_fit(struct view *view, uint32_t moves, struct budget *before)
 	return plan_movers(view);
 }
 
-/* Takes what has just been planned when it needs fewer moves than the best, or as many and is better by spec 3.4. */
+/* Takes what has just been planned when it needs fewer moves than the best, or as many and is better by
+ * reference 3.4. */
 static bool keep_better(const struct view *view, struct repair *best, uint32_t moves, const struct budget *before)
 {
 	if (best->found && (moves > best->moves ||
@@ -308,7 +309,7 @@ static void try_segments(struct view *view, struct target target, struct repair 
 		try_target(view, &target, best);
 }
 
-/* Of the targets that work with the fewest moves, the best by spec 3.4; equal: the first. */
+/* Of the targets that work with the fewest moves, the best by reference 3.4; equal: the first. */
 static void try_targets(struct view *view, struct repair *best)
 {
 	for (uint32_t i = 0; i < view->target_count && !view->budget->spent; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recover.h - spec 6: a gang that has lost members, put back together with the fewest moves. State in, moves out; what
- * it tries it takes back, so the state is the same to the last bit afterwards. Never books anything.
+ * recover.h - reference 6: a gang that has lost members, put back together with the fewest moves. State in, moves out;
+ * what it tries it takes back, so the state is the same to the last bit afterwards. Never books anything.
  *
  * Also the roster: the members of a running gang as the planner wants them, which defrag.h needs too.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * span.h - parts of the fabric, by position alone: what a span is, which spans a rule of spec 3.3 allows, what nodes a
- * gang uses, and whether that meets a rule. Reads the tree; never looks at what is free, who holds it or who is asked for.
+ * span.h - parts of the fabric, by position alone: what a span is, which spans a rule of reference 3.3 allows, what
+ * nodes a gang uses, and whether that meets a rule. Reads the tree; never looks at what is free, who holds it or who is
+ * asked for.
  */
 #ifndef FROND_CORE_SPAN_H
 #define FROND_CORE_SPAN_H

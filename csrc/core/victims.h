@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * victims.h - spec 7: which pods of lower priority have to go so that a gang fits with its rule met. Domain first: every
+ * victims.h - reference 7: which pods of lower priority have to go so that a gang fits with its rule met. Domain first: every
  * node, NVLink domain, run of leaves or run of spines that the rule allows has a price, and the cheapest one wins.
  * State in, pods out; what it tries it takes back. Never evicts anything.
  *
@@ -15,7 +15,7 @@
 
 #define VICTIM_GANGS FROND_MEMBERS_MAX /* of lower priority that are looked at in one domain; the rest of them stay */
 
-struct price { /* of a choice; compared in this order, lower first (spec 7) */
+struct price { /* of a choice; compared in this order, lower first (reference 7) */
 	uint32_t budgets;
 	int32_t priority;
 	uint32_t gangs, pods, gpus;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * victims_search.c - the cheapest choice of victims in one domain, by the order of spec 7. Phases:
+ * victims_search.c - the cheapest choice of victims in one domain, by the order of reference 7. Phases:
  *
  *   1  can it do without touching a budget? how few budgets otherwise?
  *   2  the lowest priority up to which gangs must go for that

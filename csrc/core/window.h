@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * window.h - spec 7: where and when a gang that waits will find room, by the expected ends of those in its way. State and
+ * window.h - reference 7: where and when a gang that waits will find room, by the expected ends of those in its way. State and
  * ends in, places and a start out; what it tries it takes back. Never keeps anything: the host holds what is free of a
  * window (holds), asks again when ends change, and says which window it has, which stays unless another starts earlier.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * abi_hold.c - holds (spec 7): put, take, drop and list them.
+ * abi_hold.c - holds (reference 7): put, take, drop and list them.
  */
 #include "engine/abi.h"
 

@@ -47,7 +47,7 @@ static void say_choice(const char *policy, const struct frond_moves *moves, stru
 							     : "no moves help");
 }
 
-/* A gang that stays as it is: why, and what each policy would do (spec 6). */
+/* A gang that stays as it is: why, and what each policy would do (reference 6). */
 static int32_t tell_unrepaired(frond_engine *engine, uint32_t id, const struct ask *defaults, struct out *writer,
 			       uint32_t *len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * abi_window.c - window() and backfill(): where and when a gang that waits will find room, and who may use that room until
- * then (spec 7).
+ * then (reference 7).
  */
 #include "engine/abi.h"
 #include "text/duration.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * machines.h - from what is known of a node's GPUs to the id of their link table: a model of the fabric file, a model
- * of spec 3.7, or a product name as GPU feature discovery writes it; whatever is unknown has no links and two NUMA nodes. A node with fewer
+ * of reference 3.7, or a product name as GPU feature discovery writes it; whatever is unknown has no links and two NUMA nodes. A node with fewer
  * GPUs than its model has the first ones. It also numbers the models that nodes have, known or not, so that plans can tell them apart.
  */
 #ifndef FROND_ENGINE_MACHINES_H

@@ -40,7 +40,7 @@ extern "C" {
 #define FROND_MODELS        64u               /* different GPU models in one engine; further ones count as one */
 #define FROND_LEAF_NODES    65535u            /* nodes in one leaf */
 #define FROND_TOPOLOGIES    256u              /* different link tables of nodes in one engine */
-#define FROND_CANDIDATES    4096u             /* placements that are equal so far and compared further (spec 3.4) */
+#define FROND_CANDIDATES    4096u             /* equal placements that are compared further (reference 3.4) */
 #define FROND_NAME_MAX      253u              /* bytes in the name of a node or domain, as in Kubernetes */
 #define FROND_VALUE_MAX     4096u             /* bytes in an annotation value that we read */
 #define FROND_TEXT_MAX      512u              /* bytes that hold any sentence of ours */
@@ -109,7 +109,7 @@ enum frond_node_flag {
 	/* It lets pods have more GPUs than it has devices: replicas of shared ones (time-slicing, MPS, HAMi). gpus are the
 	 * devices that are known, 0 when none is; problems() names the node. */
 	FROND_NODE_REPLICAS = 4,
-	/* No capacity for the rule: has been closed for longer than unavailableAfter (spec 3.3). "Never fits" still counts
+	/* No capacity for the rule: has been closed for longer than unavailableAfter (reference 3.3). "Never fits" still counts
 	 * it. Only with CORDONED or DOWN; what a taint closes, and for whom, frond_room says. */
 	FROND_NODE_UNAVAILABLE = 8,
 };
@@ -122,7 +122,7 @@ struct frond_node {
 	uint32_t uplink_gbps; /* gigabit/s, at most FROND_UPLINK_MAX; 0: not known here, the fabric file may know */
 	uint32_t topology;    /* from topology_put(); FROND_NONE: by model */
 	struct frond_span name;
-	struct frond_span model;   /* spec 3.7, a model of the fabric file, or a GPU product label; len 0: the file's */
+	struct frond_span model;   /* of reference 3.7, of the fabric file, or a GPU product label; len 0: the file's */
 	uint32_t unavailable_mask; /* of unhealthy_mask: for longer than unavailableAfter, no capacity for the rule */
 	uint32_t reserved;
 };
@@ -479,17 +479,17 @@ struct frond_abi {
 
 	/* Pure: state in, ordered actions out; nothing is booked. moves has room for cap; FROND_SMALL: out->count says
 	 * how many. text: one sentence. */
-	/* A gang that has lost members (their node is down, or their GPU is unhealthy): spec 6. */
+	/* A gang that has lost members (their node is down, or their GPU is unhealthy): reference 6. */
 	int32_t (*recover)(frond_engine *engine, const struct frond_key *gang, const struct frond_room *room,
 			   uint32_t room_count, struct frond_moves *out, struct frond_move *moves, uint32_t cap,
 			   char *text, uint32_t text_cap, uint32_t *len);
-	/* The fewest moves of members of other gangs after which this one fits: spec 7. room is the asked gang's: whether
+	/* The fewest moves of members of other gangs after which this one fits: reference 7. room is the asked gang's: whether
 	 * the host's other filters admit a member where it moves is for the host to check. */
 	int32_t (*defrag)(frond_engine *engine, const struct frond_request *request, const struct frond_member *members,
 			  const struct frond_pair *annotations, const char *in, uint32_t in_len,
 			  const struct frond_room *room, uint32_t room_count, struct frond_moves *out,
 			  struct frond_move *moves, uint32_t cap, char *text, uint32_t text_cap, uint32_t *len);
-	/* Pods of lower priority that have to go so that this gang fits, and where it goes then: spec 7. */
+	/* Pods of lower priority that have to go so that this gang fits, and where it goes then: reference 7. */
 	int32_t (*victims)(frond_engine *engine, const struct frond_request *request,
 			   const struct frond_member *members, const struct frond_pair *annotations, const char *in,
 			   uint32_t in_len, const struct frond_room *room, uint32_t room_count,
@@ -505,12 +505,12 @@ struct frond_abi {
 			  const struct frond_room *room, uint32_t room_count, const struct frond_end *ends,
 			  uint32_t end_count, const struct frond_place *kept, struct frond_window *out,
 			  struct frond_place *places, char *text, uint32_t cap, uint32_t *len);
-	/* Spec 7: a pod uses kept nodes only if it ends before the window starts, or if the gang could evict it. *allowed: 0
+	/* Reference 7: a pod uses kept nodes only if it ends before the window starts, or if the gang could evict it. *allowed: 0
 	 * or 1; text: why. */
 	int32_t (*backfill)(const struct frond_backfill *question, uint32_t *allowed, char *text, uint32_t cap,
 			    uint32_t *len);
 
-	/* What the pod's Binding carries (spec 3.6): its GPUs in ring order, for the host to write their ids (slot FROND_NONE,
+	/* What the pod's Binding carries (reference 3.6): its GPUs in ring order, for the host to write their ids (slot FROND_NONE,
 	 * no GPUs: none are held by device), and "KEY=VALUE\n" for each annotation that the engine has the words for. */
 	int32_t (*binding)(frond_engine *engine, const struct frond_key *pod, struct frond_place *place, char *text,
 			   uint32_t cap, uint32_t *len);

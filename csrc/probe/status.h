@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * status.h - the status of a GpuNodeStatus (spec 4), as a record and as JSON, both ways. The limits and patterns are
- * those of the CRD. Owns nothing; no clock: the time of the heartbeat comes from the caller.
+ * status.h - the status of a GpuNodeStatus (reference 4), as a record and as JSON, both ways. The limits and patterns
+ * are those of the CRD. Owns nothing; no clock: the time of the heartbeat comes from the caller.
  *
  * Reading is strict, because a report that contradicts itself must not be believed: unknown fields, fields twice, wrong
  * types, numbers out of range, gaps in the indices, ids twice, links that only one end has, islands that do not follow

@@ -244,7 +244,7 @@ int32_t sim_move(struct sim *sim, uint32_t index, const struct frond_move *move)
 
 /* ---- jobs ------------------------------------------------------------------------------------------------------ */
 
-/* All members, else the minMember lowest ranks (spec 3.5). */
+/* All members, else the minMember lowest ranks (reference 3.5). */
 static int32_t job_plan(struct sim *sim, uint32_t index)
 {
 	const struct job *job = &sim->planning->jobs->list[index];
@@ -289,8 +289,8 @@ static bool labels_match(const struct claim *claim, const struct fabric_node *no
 	return true;
 }
 
-/* topology-wait has been checked but never elapses here (spec 11), so the engine does not get to see it. A selector is
- * the host's affair: nodes that it rules out have no room. */
+/* topology-wait has been checked but never elapses here (reference 11), so the engine does not get to see it. A
+ * selector is the host's affair: nodes that it rules out have no room. */
 int32_t question_make(struct sim *sim, uint32_t index, struct question *out)
 {
 	const struct jobs *jobs = sim->planning->jobs;

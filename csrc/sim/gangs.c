@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs out of Kubernetes objects: which pods are a gang, in which order of rank, with which annotations and claim (spec 3.1,
- * 3.5). What the scheduler would wait for without end, or refuse, is bad input here. */
+/* Jobs out of Kubernetes objects: which pods are a gang, in which order of rank, with which annotations and claim
+ * (reference 3.1, 3.5). What the scheduler would wait for without end, or refuse, is bad input here. */
 #include "sim/manifests.h"
 
 #include <stdio.h>
@@ -101,7 +101,7 @@ static int32_t named_find(const struct manifests *manifests, const struct object
 			    role == OBJECT_GROUP ? "PodGroup" : "GpuClaim", shown(name, strlen(name)).text);
 }
 
-/* A claim without gangRef serves one pod at a time (spec 3.2). */
+/* A claim without gangRef serves one pod at a time (reference 3.2). */
 static int32_t claim_use(struct manifests *manifests, const struct part *part, struct object *claim)
 {
 	claim->users += part->pods;
@@ -204,7 +204,7 @@ static int32_t annotations_make(const struct manifests *manifests, const struct 
 }
 
 /* What the object that carries gpu-count asks for in all. Of objects that carry the same value the uppermost counts, because
- * controllers copy annotations downwards. Where no pod has a GPU, gpu-count is dealt out to them (spec 3.1). */
+ * controllers copy annotations downwards. Where no pod has a GPU, gpu-count is dealt out to them (reference 3.1). */
 static int32_t gpu_count_apply(const struct manifests *manifests, const struct part *lead, bool without,
 			       struct job *job)
 {

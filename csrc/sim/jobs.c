@@ -23,7 +23,7 @@ static int32_t eviction_read(const struct job_load *load, uint32_t at, struct jo
 static int32_t annotations_read(const struct job_load *load, uint32_t at, struct job *job);
 static int32_t names_match(const struct job_load *load);
 
-/* Manifests say what they are; the form of spec 11 has nothing but `jobs`. */
+/* Manifests say what they are; the form of reference 11 has nothing but `jobs`. */
 static bool is_manifest(const struct doc *doc)
 {
 	for (uint32_t root = 0; root != DOC_NONE; root = doc->values[root].next) {

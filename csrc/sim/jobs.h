@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jobs.h - the jobs file of spec 11, or Kubernetes manifests instead, checked as a whole before anything is planned.
- * Owns the document and the list until jobs_free(). Knows names and numbers, not the engine.
+ * jobs.h - the jobs file of reference 11, or Kubernetes manifests instead, checked as a whole before anything is
+ * planned. Owns the document and the list until jobs_free(). Knows names and numbers, not the engine.
  */
 #ifndef FROND_SIM_JOBS_H
 #define FROND_SIM_JOBS_H

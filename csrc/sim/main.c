@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frond-sim: the engine alone. A fabric and jobs in, a plan out (spec 11). This file reads the command line and the
- * files and turns outcomes into exit codes and lines.
+ * frond-sim: the engine alone. A fabric and jobs in, a plan out (reference 11). This file reads the command line and
+ * the files and turns outcomes into exit codes and lines.
  */
 #include "sim/bench.h"
 #include "sim/moves.h"

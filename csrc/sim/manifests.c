@@ -231,7 +231,7 @@ static int32_t pod_read(struct manifests *manifests, const struct kind *kind, st
 	return part_add(manifests, object, object->at, &part);
 }
 
-/* A Job without gpu-count, or with gpu-count on its pods, is no gang (spec 3.5). */
+/* A Job without gpu-count, or with gpu-count on its pods, is no gang (reference 3.5). */
 static int32_t job_read(struct manifests *manifests, const struct kind *kind, struct object *object)
 {
 	const struct doc *doc = &manifests->load->jobs->doc;

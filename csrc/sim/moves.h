@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * moves.h - `frond-sim recover` and `frond-sim defrag`: the jobs are planned first, then something fails, or one more job
- * wants room (spec 11).
+ * wants room (reference 11).
  */
 #ifndef FROND_SIM_MOVES_H
 #define FROND_SIM_MOVES_H

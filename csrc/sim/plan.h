@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.h - `frond-sim plan`: every job in order, each seeing what the earlier ones took (spec 11).
+ * plan.h - `frond-sim plan`: every job in order, each seeing what the earlier ones took (reference 11).
  */
 #ifndef FROND_SIM_PLAN_H
 #define FROND_SIM_PLAN_H

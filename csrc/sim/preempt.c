@@ -63,7 +63,7 @@ static int32_t victims_ask(struct sim *sim, uint32_t job, const struct question 
 	return code == FROND_OK ? code : sim_broken(sim, code, "victims", sim->planning->jobs->list[job].name);
 }
 
-/* All members, else the minMember lowest ranks (spec 3.5); first without victims, for nobody goes when it fits anyway. What
+/* All members, else the minMember lowest ranks (reference 3.5); first without victims, for nobody goes when it fits anyway. What
  * never fits keeps the sentence that plan has for it. */
 static int32_t decide(struct sim *sim, uint32_t index, const struct question *question, struct asked_victims *asked,
 		      uint32_t *members)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * preempt.h - `frond-sim preempt`: all jobs but one are planned, then that one may have places of lower priority
- * (spec 7, 11).
+ * (reference 7, 11).
  */
 #ifndef FROND_SIM_PREEMPT_H
 #define FROND_SIM_PREEMPT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - answers as JSON (spec 11, byte for byte) or as text for people. Writes to the stream, decides nothing.
+ * report.h - answers as JSON (reference 11, byte for byte) or as text for people. Writes to the stream, decides
+ * nothing.
  */
 #ifndef FROND_SIM_REPORT_H
 #define FROND_SIM_REPORT_H

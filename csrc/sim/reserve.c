@@ -44,7 +44,8 @@ static int32_t window_ask(struct sim *sim, uint32_t index, const struct question
 	return code == FROND_OK ? code : sim_broken(sim, code, "window", sim->planning->jobs->list[index].name);
 }
 
-/* A gang starts with the minMember lowest ranks when these find room first, with all when they do not (spec 3.5). */
+/* A gang starts with the minMember lowest ranks when these find room first, with all when they do not
+ * (reference 3.5). */
 static int32_t decide(struct sim *sim, uint32_t index, const struct question *question, const struct ends *ends,
 		      struct frond_window *out, uint32_t *members)
 {

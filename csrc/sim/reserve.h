@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reserve.h - `frond-sim reserve`: all jobs but one run; where and when that one will find room (spec 7, 11).
+ * reserve.h - `frond-sim reserve`: all jobs but one run; where and when that one will find room (reference 7, 11).
  */
 #ifndef FROND_SIM_RESERVE_H
 #define FROND_SIM_RESERVE_H

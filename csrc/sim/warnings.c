@@ -20,7 +20,7 @@ static const struct {
 	{FROND_PLAN_UNKNOWN_GPU, "preferIds lists an id that is no GPU of this cluster"},
 };
 
-/* An absent speed means unlimited (spec 11), which is worth a word when somebody asks for one. */
+/* An absent speed means unlimited (reference 11), which is worth a word when somebody asks for one. */
 static void speeds_add(const struct fabricfile *fabric, struct warnings *out)
 {
 	uint32_t unknown = 0;

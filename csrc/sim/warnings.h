@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warnings.h - what an answer has to say beside itself: wishes that could not be taken as they were written (spec 11). The
+ * warnings.h - what an answer has to say beside itself: wishes that could not be taken as they were written (reference 11). The
  * one place where flags of a plan become sentences.
  */
 #ifndef FROND_SIM_WARNINGS_H

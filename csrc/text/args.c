@@ -28,8 +28,8 @@ static const char *const term_names[SCORE_TERMS] = {
 	"modelCache",           "costEfficiency",    "dataLocality",      "utilization",
 };
 
-/* Spec 3.4. Preset `utilization` "turns it on": the default as it is and measured use beside it, weighing as much as
- * domainUtilization, the other term about use. The others keep their proportions, so that leaves without figures are
+/* Reference 3.4. Preset `utilization` "turns it on": the default as it is and measured use beside it, weighing as much
+ * as domainUtilization, the other term about use. The others keep their proportions, so that leaves without figures are
  * judged as by default. */
 static const struct choice preset_words = {3, {"training", "agents", "utilization"}};
 static const uint32_t preset_weights[3][SCORE_TERMS] = {
@@ -38,11 +38,11 @@ static const uint32_t preset_weights[3][SCORE_TERMS] = {
 	{400, 300, 200, 100, 0, 0, 0, 200},
 };
 
-/* Spec 4: GPU feature discovery labels the NVLink domain, whoever labels the network. */
+/* Reference 4: GPU feature discovery labels the NVLink domain, whoever labels the network. */
 #define DOMAIN_LABEL "nvidia.com/gpu.clique"
 
-/* Spec 4: who labels nodes, and how. Topograph counts tiers from the node, EKS counts layers from the top. GKE's third
- * label, gce-topology-host, is one machine, below a leaf. */
+/* Reference 4: who labels nodes, and how. Topograph counts tiers from the node, EKS counts layers from the top. GKE's
+ * third label, gce-topology-host, is one machine, below a leaf. */
 static const struct choice topology_words = {6, {"topograph", "topograph-legacy", "eks", "gke", "oci", "coreweave"}};
 static const struct {
 	const char *leaf;
@@ -317,7 +317,7 @@ static int32_t workload_defaults_read(const struct section *root, struct args *a
 	return FROND_OK;
 }
 
-/* Spec 3.3. There is no "forever": what never counts as lost makes gangs wait for it. */
+/* Reference 3.3. There is no "forever": what never counts as lost makes gangs wait for it. */
 static int32_t unavailable_read(const struct section *root, struct args *args)
 {
 	static const char what[] = "must be a duration of at most 1000h in quotes, for example \"1m\"";

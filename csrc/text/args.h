@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * args.h - TopologyGPUArgs of spec 5, decoded strictly from JSON (cJSON).
+ * args.h - TopologyGPUArgs of reference 5, decoded strictly from JSON (cJSON).
  * Owns defaults and the meaning of every field. Never guesses: an unknown field, a wrong type, a duplicate key or an
  * impossible value is one sentence that names the path: "args.scoringWeights.topologyAlignment: must be between 0 and 1, got -3".
  */

@@ -75,7 +75,8 @@ static int32_t devices_read(const struct section *root, struct claim *claim)
 	return code == FROND_OK ? prefer_read(&devices, claim) : code;
 }
 
-/* Spec 10: sharing and MIG are a later chapter. A claim that asks for them must not get whole devices in silence. */
+/* Reference 10: sharing and MIG are a later chapter. A claim that asks for them must not get whole devices in
+ * silence. */
 static int32_t later_refuse(const struct section *devices)
 {
 	static const struct choice words = {3, {"Exclusive", "Shared", "MIG"}};

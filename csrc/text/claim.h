@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * claim.h - the spec of a GpuClaim (spec 3.2), decoded strictly from JSON: what a pod asks of the GPUs inside its node.
- * Owns defaults and the meaning of every field. Never guesses and never looks a GPU, node or PodGroup up: an unknown
- * field, a wrong type, a duplicate key or an impossible value is one sentence that names the path:
+ * claim.h - the spec of a GpuClaim (reference 3.2), decoded strictly from JSON: what a pod asks of the GPUs inside its
+ * node. Owns defaults and the meaning of every field. Never guesses and never looks a GPU, node or PodGroup up: an
+ * unknown field, a wrong type, a duplicate key or an impossible value is one sentence that names the path:
  * claim.devices.policy: must be contiguous, spread or preferIds, got "fast"
  * What a later version will know (Shared, MIG and their fields) is refused by name.
  */

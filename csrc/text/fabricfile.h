@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fabricfile.h - a fabric written by hand: the YAML or JSON of spec 11, or the one-line form
+ * fabricfile.h - a fabric written by hand: the YAML or JSON of reference 11, or the one-line form
  * "spine:2 leaf:4 node:4 gpu:8" (each number counts per parent; names count through the whole cluster; H100-SXM unless
  * "model:GB200" follows; "nvlink:18" puts so many consecutive nodes of a leaf into one NVLink domain).
  * Owns the parsed fabric until fabricfile_free(). Every complaint has a line and a path. Never partly read.
@@ -15,7 +15,7 @@ struct fabric_label {
 	char *value;
 };
 
-struct fabric_model { /* known by name (spec 3.7) or defined by the file */
+struct fabric_model { /* known by name (reference 3.7) or defined by the file */
 	char *name;
 	uint32_t gpus;
 	uint32_t numa[FROND_GPUS_MAX];

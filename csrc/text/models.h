@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * models.h - the machines that Frond knows by name (spec 3.7): how many GPUs, which links, which NUMA nodes.
+ * models.h - the machines that Frond knows by name (reference 3.7): how many GPUs, which links, which NUMA nodes.
  */
 #ifndef FROND_TEXT_MODELS_H
 #define FROND_TEXT_MODELS_H

@@ -44,7 +44,7 @@ static const struct {
 	{"segment-size", segment_size_read},
 	{"segment-level", segment_level_read},
 	{"expected-duration", expected_read},
-	{"rank", pass_over},   /* written by Frond itself (spec 3.6) */
+	{"rank", pass_over},   /* written by Frond itself (reference 3.6) */
 	{"domain", pass_over}, /* likewise */
 };
 enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
@@ -80,8 +80,8 @@ int32_t wish_read(const struct frond_pair *pairs, uint32_t count, const char *in
 				PREFIX "segment-level: is given without a segment-size; write for example " PREFIX
 				       "segment-size: \"16\"");
 	if (wish.mode == MODE_REQUIRED && (seen & 1u << KEY_MODE) != 0 && (seen & 1u << KEY_WAIT) == 0)
-		wish.wait_ms = WAIT_FOREVER; /* spec 3.1: who writes Required means it */
-	if (wish.latency_sensitive) {        /* spec 3.1: Required without end, whatever else is written */
+		wish.wait_ms = WAIT_FOREVER; /* reference 3.1: who writes Required means it */
+	if (wish.latency_sensitive) {        /* reference 3.1: Required without end, whatever else is written */
 		wish.mode = MODE_REQUIRED;
 		wish.wait_ms = WAIT_FOREVER;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wish.h - what a workload asks for: the topology.scheduler/… annotations of spec 3.1, read into numbers.
+ * wish.h - what a workload asks for: the topology.scheduler/… annotations of reference 3.1, read into numbers.
  * Owns the annotation grammar and its units. Keys of other projects are passed over; an unknown topology.scheduler/ key
  * or an unparsable value is one sentence with the key, the value and an example. The keys that Frond itself
  * writes (rank, domain) are passed over too: the workload may be a copy of a placed pod.

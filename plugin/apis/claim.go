@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// GpuClaim is what a pod asks of the GPUs inside its node (spec 3.2).
+// GpuClaim is what a pod asks of the GPUs inside its node (reference 3.2).
 type GpuClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -2,7 +2,7 @@
 
 package apis
 
-// An agent renews a Lease to say that it lives, and writes its GpuNodeStatus when something has changed (spec 4). The label
+// An agent renews a Lease to say that it lives, and writes its GpuNodeStatus when something has changed (reference 4). The label
 // tells these Leases from the locks of the same namespace, so that nobody who watches the ones is sent the others.
 const (
 	HeartbeatNamespace = "frond-system"

@@ -4,7 +4,7 @@ package apis
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// GpuNodeStatus is what a node's agent reports (spec 4). It is named after its node.
+// GpuNodeStatus is what a node's agent reports (reference 4). It is named after its node.
 type GpuNodeStatus struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -15,7 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Annotations that a Binding of ours carries (spec 3.6).
+// Annotations that a Binding of ours carries (reference 3.6).
 const (
 	rankAnnotation      = "topology.scheduler/rank"
 	domainAnnotation    = "topology.scheduler/domain"

@@ -12,7 +12,7 @@ import (
 	"github.com/frond-scheduler/frond/shim"
 )
 
-// Maintenance is not weather (spec 3.3): a node that has been cordoned, not ready or tainted for longer than
+// Maintenance is not weather (reference 3.3): a node that has been cordoned, not ready or tainted for longer than
 // unavailableAfter, and GPUs that have been unhealthy for as long, are no capacity for a gang's rule. The mirror knows since
 // when: from the node's conditions and taints where they tell, else since it first saw it so. What opens again counts at
 // once. A taint closes a node to some pods only, so the engine is not told: Known lists the taints that have lasted.

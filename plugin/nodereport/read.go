@@ -181,7 +181,8 @@ func (r *Report) device(device map[string]any, path string, index uint32) (model
 	return model, nil
 }
 
-// links reads how a device is joined to others. PCIe is how any two are joined, so it counts as no link (spec 3.7).
+// links reads how a device is joined to others. PCIe is how any two are joined, so it counts as no link
+// (reference 3.7).
 func (r *Report) links(device map[string]any, path string, index int) (linked uint32, err error) {
 	list, err := items(device, path+".links", "links", devicesMax-1)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Classify says what a pod is to us. The ways to be in a gang are those of spec 3.5, in that order.
+// Classify says what a pod is to us. The ways to be in a gang are those of reference 3.5, in that order.
 func (r *Reader) Classify(pod *v1.Pod) Class {
 	line := r.owners.lineage(pod)
 	class := Class{GPUs: r.GPUs(pod), Index: rankIndex(&line, pod), Needs: line.silent}

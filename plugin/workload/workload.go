@@ -16,7 +16,7 @@ import (
 	"github.com/frond-scheduler/frond/shim"
 )
 
-// Names of the workload interface (spec 3.1, 3.2, 3.5, 3.6).
+// Names of the workload interface (reference 3.1, 3.2, 3.5, 3.6).
 const (
 	Prefix           = "topology.scheduler/"
 	GPUCount         = Prefix + "gpu-count"

@@ -3,11 +3,11 @@
  * optimum.h - the exact answers that plans over whole nodes are held against, found without the engine and with none of
  * its code. Input is how many nodes each leaf has to give, by capacity and today.
  *
- * Any placement: fewest spines, then fewest leaves, then fewest runs (spec 3.4, step 3).
+ * Any placement: fewest spines, then fewest leaves, then fewest runs (reference 3.4, step 3).
  *   Spines: every set of spines, smaller ones first. In a smallest set that holds the gang no spine can be left out, so
  *   leaves may be taken largest first, which is the fewest that the set allows; the least over all smallest sets counts.
  *   Runs: a table over the leaves of such a set in fabric order, (leaves taken, nodes so far, last one taken?) → runs.
- * Rule (spec 3.3): from capacity; then the fewest leaves that meet it today, by trying every run.
+ * Rule (reference 3.3): from capacity; then the fewest leaves that meet it today, by trying every run.
  */
 #ifndef FROND_DATA_OPTIMUM_H
 #define FROND_DATA_OPTIMUM_H

@@ -32,7 +32,7 @@ struct topo {
 };
 
 void topo_read(struct topo *topo, const char *path);
-/* The fabric file of spec 11; the caller frees it. */
+/* The fabric file of reference 11; the caller frees it. */
 char *topo_fabric(const struct topo *topo);
 
 /* Empties the fabric, then fills it to `percent` of the nodes: whole nodes, half of the jobs single nodes anywhere, the

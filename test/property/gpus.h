@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpus.h - part of oracle.c: which GPUs of a node a member gets (spec 3.7), by trying all sets and all rings.
+ * gpus.h - part of oracle.c: which GPUs of a node a member gets (reference 3.7), by trying all sets and all rings.
  *
  *  G1  Several wishes of a Preferred claim: sets with the right locality first, among them those with the bandwidth,
  *      then the policy's own order.

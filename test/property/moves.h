@@ -2,7 +2,7 @@
 /*
  * moves.h - part of oracle.c: judges `recover` and `defrag` by trying every set of members that could move.
  *
- * Where spec 6 and 7 leave room, docs/decisions/0002 decides, and after it:
+ * Where reference 6 and 7 leave room, docs/decisions/0002 decides, and after it:
  *  M1  A lost member gives its healthy GPUs back when its own gang's turn comes; if that gang is not repaired, or its
  *      policy is Wait, it keeps them.
  *  M2  A lost member that comes back on its own node is a move from that node to itself.

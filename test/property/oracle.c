@@ -2,8 +2,8 @@
 /*
  * oracle.c - the independent proof: random small clusters, answered by frond-sim, judged by brute force.
  *
- * Shares no code with the engine; written from spec 3, 6, 7 and 11 and the readings in docs/decisions alone. The parts,
- * each a header that is included here only, from the bottom up:
+ * Shares no code with the engine; written from reference 3, 6, 7 and 11 and the readings in docs/decisions alone. The
+ * parts, each a header that is included here only, from the bottom up:
  *   instance.h  a cluster with its jobs               make.h     a random one
  *   files.h     the same as YAML or JSON              gpus.h     which GPUs inside a node (3.7)
  *   rules.h     what a gang must meet (3.3)           pack.h     the same, and step 3, for several sizes

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.h - part of oracle.c: THE answer to a gang (spec 3.4): every candidate is made, its key is counted, the best is
- * kept. docs/decisions/0002 says what a candidate is.
+ * plan.h - part of oracle.c: THE answer to a gang (reference 3.4): every candidate is made, its key is counted, the
+ * best is kept. docs/decisions/0002 says what a candidate is.
  *
  *  P1  Step 7 compares the lists of distinct nodes of the members that are placed (not pinned); of two lists that begin
  *      alike the shorter comes first.

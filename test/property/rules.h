@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules.h - part of oracle.c: what a gang must meet (spec 3.3), from capacity, by looking at every way to share its
- * members out over the leaves.
+ * rules.h - part of oracle.c: what a gang must meet (reference 3.3), from capacity, by looking at every way to share
+ * its members out over the leaves.
  *
- * Where spec 3.3 leaves room, docs/decisions/0001 and 0002 decide, and after them:
+ * Where reference 3.3 leaves room, docs/decisions/0001 and 0002 decide, and after them:
  *  R1  "complete leaf": a leaf that could hold the gang and keep a node (even one that cannot hold a member) makes it
  *      "same leaf".
  *  R2  distributed: n is the most nodes that the gang can be spread over by capacity and links; r, "complete leaf" and
@@ -192,7 +192,8 @@ static unsigned choose_on(const struct gang *gang, int n, unsigned free, unsigne
 	return set_choose(claim, &gang->world->machines[node->model], node_all(node), free, held, prefer, size);
 }
 
-/* GPUs that count as capacity: what a fabric file says is cordoned or unhealthy has been so for long (spec 3.3). */
+/* GPUs that count as capacity: what a fabric file says is cordoned or unhealthy has been so for long
+ * (reference 3.3). */
 static unsigned capacity_mask(const struct gang *gang, int n)
 {
 	const struct node *node = &gang->world->fabric->nodes[n];

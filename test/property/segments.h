@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segments.h - part of oracle.c: gangs with segments (spec 3.1, 3.3, 13), by looking at every way to give them to domains.
+ * segments.h - part of oracle.c: gangs with segments (reference 3.1, 3.3, 13), by looking at every way to give them to domains.
  * For members of one size.
  *
  *  S1  A segment is so many members with GPUs in order of rank. Whole ones that are free to go anywhere are alike: only ways

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * victims.h - part of oracle.c: judges `preempt` by trying every choice of victims that spec 7 allows, cheapest first.
+ * victims.h - part of oracle.c: judges `preempt` by trying every choice of victims that reference 7 allows, cheapest
+ * first.
  *
- * Where spec 7, 11 and 13 leave room:
+ * Where reference 7, 11 and 13 leave room:
  *  V1  A gang goes whole, or its highest ranks go, as many as leave minMember, wherever they are.
  *  V2  A domain is a node, an NVLink domain, a leaf, or as many adjacent leaves or spines as the rule allows from a first one
  *      on; behind a slow leaf link it ends. Of equal cost the one that begins first.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * window.h - part of oracle.c: judges `reserve` by trying every end and, at each, every domain (spec 7, 11, 13).
+ * window.h - part of oracle.c: judges `reserve` by trying every end and, at each, every domain (reference 7, 11, 13).
  *
  * Where they leave room:
  *  W1  A pod has gone at its end. Lower priority of unknown end has gone now; a budget does not matter.

@@ -7,11 +7,11 @@
  *   slowest [--lib FILE] [--calls N] [--seed S] [--nodes-most N] [--most-ms N] [--hold]
  *           [--only CALL] [--call 'nodes=100 …'] [--digests]
  *
- * --hold: a call that takes longer than spec 9 allows is a failure. A call that is refused as bad input, or that finds an
+ * --hold: a call that takes longer than reference 9 allows is a failure. A call that is refused as bad input, or that finds an
  * invariant broken, always is one. --only: calls of one kind. --call: this input alone. --digests: a line for each random call with a number that
  * stands for its answer, no changes: two libraries that answer alike print the same lines.
  *
- * What is ranked is processor time, relative to what spec 9 allows on so many nodes. A call that is slower than others of
+ * What is ranked is processor time, relative to what reference 9 allows on so many nodes. A call that is slower than others of
  * its class is made three times more, each on the engine as it was made, with nothing remembered; the least time counts.
  */
 #include "call.h"
@@ -28,7 +28,7 @@
 #define BURST         200u /* calls on a cluster: making it takes as long as some of them */
 #define KEPT          3u   /* clusters alive at a time */
 #define AGAIN         3u
-#define LIMIT_SMALL   20000000ull /* ns on 10,000 nodes: spec 9 */
+#define LIMIT_SMALL   20000000ull /* ns on 10,000 nodes: reference 9 */
 #define LIMIT_LARGE   50000000ull /* on 100,000 */
 #define NODES_SMALL   10000u
 #define NODES_LARGE   100000u

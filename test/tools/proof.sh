@@ -168,7 +168,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | reservation windows against every end and every domain | 5,000 random instances | $(sum reserve-) |
 | defragmentation moves against brute force | 10,000 random instances | $(sum defrag-) |
 | random ABI calls against a simple model, \`check\` after each | 1,000,000 | $(awk '/^[0-9]+ Tests/{print $1-$3 " passed, " $3 " failed"}' $state/engine/model.done) |
-| the slowest of random calls of every kind, clusters of 100 to 100,000 nodes of all shapes, against spec 9 | 1,000,000 | $(sum slowest-) |
+| the slowest of random calls of every kind, clusters of 100 to 100,000 nodes of all shapes, against reference 9 | 1,000,000 | $(sum slowest-) |
 | line coverage of csrc/core, csrc/text and csrc/engine | unit suites, cases, corpus, 300 instances | $(grep -E 'csrc/(core|text|engine)( |:).*%' $state/engine/coverage.done | tail -3 | tr '\n' ';' | sed 's/;$//') |
 | random small mutations of the core that the tests notice | 200 | $(sed -n 's/^mutants: \([0-9]* noticed.*\)/\1/p' $state/engine/mutants.done | tail -1) |
 | same bytes with gcc and clang, -O0 and -O3 | all cases and 1,000 instances | $(last compilers) |

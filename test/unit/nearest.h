@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nearest.h - part of test_place_best.c: what the sentence of a gang that waits must say (spec 8), found by looking at
- * every place: the one of the rule's shape that could hold the gang and has most room today, the first of equal ones, and
- * which nodes of it hold fewer members than they could.
+ * nearest.h - part of test_place_best.c: what the sentence of a gang that waits must say (reference 8), found by
+ * looking at every place: the one of the rule's shape that could hold the gang and has most room today, the first of
+ * equal ones, and which nodes of it hold fewer members than they could.
  */
 #ifndef FROND_TEST_NEAREST_H
 #define FROND_TEST_NEAREST_H

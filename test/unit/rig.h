@@ -218,7 +218,7 @@ static inline void rig_unchanged(void)
 
 /* ---- against brute force ------------------------------------------------------------------------------------------- */
 
-/* The rule of spec 3.3, the slow way, and no slow leaf link crossed. */
+/* The rule of reference 3.3, the slow way, and no slow leaf link crossed. */
 static inline bool rule_met(const struct answer *rule, uint32_t gbps, const uint32_t *slot, uint32_t count)
 {
 	const struct fabric *fabric = &rig->core.fabric;

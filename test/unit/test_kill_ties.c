@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last steps of spec 3.4, where everything before them is equal: positions, ranks, and which GPUs. */
+/* The last steps of reference 3.4, where everything before them is equal: positions, ranks, and which GPUs. */
 #include "cluster.h"
 
 /* Every leaf has the same score, so that steps 6 and 7 decide. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a model, a product name or a report to the link table of a node (spec 3.7). */
+/* From a model, a product name or a report to the link table of a node (reference 3.7). */
 #include "cluster.h"
 #include "engine/engine.h"
 

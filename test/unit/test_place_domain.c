@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step 4 of spec 3.4 before the bottleneck: fewest GPU models, fewest NVLink domains, in a leaf and between candidates. */
+/* Step 4 of reference 3.4 before the bottleneck: fewest GPU models, fewest NVLink domains, in a leaf and between candidates. */
 #include "cluster.h"
 #include "engine/engine.h"
 

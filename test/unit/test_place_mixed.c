@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of several sizes: whether they fit, exactly, and which span is the best from step 3 of spec 3.4 on. */
+/* Members of several sizes: whether they fit, exactly, and which span is the best from step 3 of reference 3.4 on. */
 #include "cluster.h"
 
 static struct cluster *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spec 3.1 and 3.4: modes, topology-wait, strategies, preferred domain, bandwidth, latency. */
+/* Reference 3.1 and 3.4: modes, topology-wait, strategies, preferred domain, bandwidth, latency. */
 #include "cluster.h"
 
 static struct cluster *c;

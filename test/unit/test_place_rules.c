@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spec 3.3: which rule a gang must meet, and that today's nodes meet it or the gang waits. */
+/* Reference 3.3: which rule a gang must meet, and that today's nodes meet it or the gang waits. */
 #include "cluster.h"
 
 static struct cluster *c;

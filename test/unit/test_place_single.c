@@ -76,7 +76,7 @@ static struct leaf_facts facts_of(const struct ask *ask, uint32_t leaf)
 	return facts;
 }
 
-/* Steps 4 to 6 of spec 3.4: the lower, the better. */
+/* Steps 4 to 6 of reference 3.4: the lower, the better. */
 static void rank_of(const struct ask *ask, const struct leaf_facts *facts, uint64_t rank[KEYS])
 {
 	uint64_t gpus = (uint64_t)ask->count * ask->members[0].gpus;

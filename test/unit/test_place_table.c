@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Step 3 of spec 3.4 without the rule, and over adjacent spines: fewest spines, leaves, runs and nodes, against a look at
+ * Step 3 of reference 3.4 without the rule, and over adjacent spines: fewest spines, leaves, runs and nodes, against a look at
  * every set of leaves; and what is answered where the budget of a call ends first.
  *
  * FROND_SEED: the seed.

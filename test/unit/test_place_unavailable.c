@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maintenance is not weather (spec 3.3): what has been closed or unhealthy for long is no capacity for the rule, but what a
+/* Maintenance is not weather (reference 3.3): what has been closed or unhealthy for long is no capacity for the rule, but what a
  * gang could have on its best day still decides whether it ever fits. */
 #include "cluster.h"
 

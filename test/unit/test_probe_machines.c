@@ -39,7 +39,7 @@ static void is_as_described(const char *name)
 	TEST_ASSERT_EQUAL_UINT32(0, report.failures_found);
 }
 
-/* Links in GB/s and NUMA nodes as spec 3.7 has them for the model. */
+/* Links in GB/s and NUMA nodes as reference 3.7 has them for the model. */
 static void is_the_model(const char *name)
 {
 	static struct fabric_model model;

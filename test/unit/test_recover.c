@@ -448,7 +448,7 @@ static bool plan_without(const struct terms *terms, const struct brute *brute, u
 	return answer->plan.outcome == FROND_PLACED;
 }
 
-/* No other choice of as many members is better by spec 3.4. */
+/* No other choice of as many members is better by reference 3.4. */
 static void expect_best(const struct terms *terms, const struct brute *brute)
 {
 	struct ask ask = {.strategy = terms->strategy, .latency_sensitive = terms->latency_sensitive};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests whose claim would rather have certain GPUs: what the host names, and what nobody knows (spec 3.2, 3.7). */
+/* Requests whose claim would rather have certain GPUs: what the host names, and what nobody knows
+ * (reference 3.2, 3.7). */
 #include "cluster.h"
 #include "dice.h"
 

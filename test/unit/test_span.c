@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* span.c against what spec 3.3 says of nodes, leaves and spines, spelled out on small random fabrics. */
+/* span.c against what reference 3.3 says of nodes, leaves and spines, spelled out on small random fabrics. */
 #include "core/span.h"
 #include "dice.h"
 

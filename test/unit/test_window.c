@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_window.c - reservation windows (spec 7): hand-made ones, the window that stays, what is refused, and traces in which
+ * test_window.c - reservation windows (reference 7): hand-made ones, the window that stays, what is refused, and traces in which
  * others use kept nodes as backfill() allows while a gang waits. Every end and every domain: the oracle's verb reserve.
  */
 #include "core/window.h"

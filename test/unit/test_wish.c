@@ -319,7 +319,7 @@ static void test_the_expected_duration_has_an_end(void)
 	}
 }
 
-/* Spec 3.1: who writes Required himself waits without end, unless he says for how long. */
+/* Reference 3.1: who writes Required himself waits without end, unless he says for how long. */
 static void test_a_mode_that_is_written_does_not_relax(void)
 {
 	args.mode = MODE_REQUIRED;
