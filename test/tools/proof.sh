@@ -109,6 +109,7 @@ prove_host() {
 	part host bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so
 	piece nodes env FROND_FULL=1 FROND_NODES_ROUNDS=28 FROND_SEED="$seed" go test -v -count=1 -timeout 30m ./test/nodes
 	piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -timeout 30m -run 'Interleaved|TwoGangs' ./test/e2e
+	piece lifecycle go test -v -count=1 -timeout 30m -run TestAnyOrderOfEvents ./plugin/gangs -rapid.checks=200000 -rapid.steps=100 -rapid.seed="$seed"
 	faults sixty TestGangsOfSixtyPercent "$seed"
 	faults taken 'TestHalfGang|TestOldLeader' "$seed"
 	faults input 'TestPod|TestMinMember|TestDuplicate|TestNode|TestAPIServerAway' "$seed"
@@ -174,6 +175,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | same bytes with gcc and clang, -O0 and -O3 | all cases and 1,000 instances | $(last compilers) |
 | libFuzzer, $fuzz_seconds seconds a target, address and undefined-behaviour sanitizers | $(ls test/fuzz/fuzz_*.c | wc -l) targets | $(sum fuzz-) |
 | interleaved gangs on a full cluster of 48 nodes, watched over the API | 200 gangs | $watched |
+| the lifecycle of gangs: events in any order, duplicate, late, lost; invariants after each | 200,000 walks of some 100 events | $(runs lifecycle 0) passed |
 | scheduler killed at 14 steps × gangs of 4, 16 and 64 × 3 seeds, healed in 30 s | 126 runs | $(runs crash- 3) passed |
 | gangs while the API server loses replies, answers 409, 429, 500, is slow, cuts watches | 500 a kind, 7 kinds | $(runs api- 1) kinds passed |
 | the leader is paused for 20 s and wakes up | 50 rounds | $(($(runs leaders- 0) * 10)) passed |
