@@ -47,6 +47,7 @@ struct search {
 	struct pattern *fits, *options;
 	uint32_t fit_count, option_count;
 	bool crowded;                      /* there were more than PATTERNS: nothing is proven */
+	bool reached;                      /* somebody fits on a node of the item that add_item_fits() has had last */
 	uint32_t fit_gpus, fit_members;    /* that fits[] are for; FROND_NONE: for none */
 	uint32_t fit_room[FROND_GPUS_MAX]; /* likewise, by kind */
 	uint64_t *cost;                    /* by item, state and flag */
@@ -219,6 +220,7 @@ static bool add_fits(struct search *search, uint32_t position, uint16_t *least)
 		return true;
 	if (search->crowded || !spend(search, (uint64_t)search->fit_count * search->states))
 		return false;
+	search->reached = true;
 	bool constrained = search->work->scope.constrained;
 	uint64_t allowed[PATTERNS / 64] = {0};
 	for (uint32_t i = 0; i < search->fit_count; i++)
@@ -265,16 +267,21 @@ static struct in_leaf pinned_in(const struct place_work *work, uint32_t item)
 	return in;
 }
 
-/* Keeps in options[] what an item may be given under the caps per leaf; by_nodes: `least` are nodes. */
-static void list_options(struct search *search, uint32_t item, bool by_nodes)
+/* Keeps in options[] what an item may be given under the caps per leaf; by_nodes: `least` are nodes. False: the search is
+ * over. */
+static bool list_options(struct search *search, uint32_t item, bool by_nodes)
 {
+	search->option_count = 0;
+	if (!search->reached)
+		return true; /* nobody fits on any of its nodes: no state has to be looked at */
+	if (!spend(search, search->states))
+		return false;
 	const struct place_work *work = search->work;
 	const struct pack *pack = &work->pack;
 	bool leaf = item < work->fabric->leaf_count;
 	uint32_t most_gpus = leaf ? work->ask->max_gpus_per_leaf : 0;
 	uint32_t most_nodes = leaf ? work->ask->max_nodes_per_leaf : 0;
 	struct in_leaf in = pinned_in(work, item);
-	search->option_count = 0;
 	for (uint32_t state = 1; state < search->states; state++) {
 		uint32_t gpus = 0, members = 0;
 		if (search->least[state] == UNREACHED)
@@ -293,10 +300,12 @@ static void list_options(struct search *search, uint32_t item, bool by_nodes)
 									   .members = (uint16_t)members,
 									   .price = search->least[state]};
 	}
+	return true;
 }
 
 static bool add_item_fits(struct search *search, uint32_t item)
 {
+	search->reached = false;
 	none_placed(search, search->least);
 	for (uint32_t at = item_start(search->work, item); at < item_end(search->work, item); at++)
 		if (!add_fits(search, at, search->least))
@@ -312,20 +321,13 @@ static bool find_options(struct search *search, uint32_t item)
 	search->option_count = 0;
 	if (search->hi - search->lo > 1 && item_slow(work, item))
 		return true; /* a gang over several leaves may not cross a slow link */
-	if (search->goal != PACK_MOST_NODES || most_nodes == 0) {
-		if (!add_item_fits(search, item))
-			return false;
-		list_options(search, item, search->goal != PACK_MOST_NODES);
-		return true;
-	}
+	if (search->goal != PACK_MOST_NODES || most_nodes == 0)
+		return add_item_fits(search, item) && list_options(search, item, search->goal != PACK_MOST_NODES);
 	/* as many nodes as possible, but no more than the cap: what fits into so few, then how far it spreads */
 	search->goal = PACK_FEWEST_NODES;
 	bool done = add_item_fits(search, item);
 	search->goal = PACK_MOST_NODES;
-	if (!done)
-		return false;
-	list_options(search, item, true);
-	if (!add_item_fits(search, item))
+	if (!done || !list_options(search, item, true) || !add_item_fits(search, item))
 		return false;
 	for (uint32_t i = 0; i < search->option_count; i++) {
 		struct pattern *option = &search->options[i];
