@@ -304,6 +304,15 @@ struct segment_hold holding_under(struct segment_hold holding, const struct segm
 	return holding;
 }
 
+/* Where nodes are counted a leaf gives no more than the tables have room for: segments_fill() goes by them. */
+static struct segment_hold within_row(struct place_work *work, struct segment_hold holding)
+{
+	work->budget.spent |= holding.whole >= ROW || holding.with_tail > ROW;
+	holding.whole = min_u32(holding.whole, ROW - 1);
+	holding.with_tail = min_u32(holding.with_tail, ROW);
+	return holding;
+}
+
 struct segment_hold holding_of_members(uint32_t members, const struct segment_need *need)
 {
 	struct segment_hold all = {.whole = UINT32_MAX, .with_tail = need->tail > 0 ? UINT32_MAX : NO_TAIL};
@@ -388,6 +397,8 @@ static uint32_t hold_of(struct place_work *work, uint32_t leaf)
 				return SHORT;
 			holding = holding_under(holding, need, members - taken);
 		}
+		if (place_shares(work) || ask->max_nodes_per_leaf > 0)
+			holding = within_row(work, holding);
 	}
 	return min_u32(holding.whole, INT16_MAX) | min_u32(holding.with_tail, INT16_MAX) << 16;
 }
