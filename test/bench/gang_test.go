@@ -108,14 +108,7 @@ func requests(b *testing.B, lab *harness.Lab, scheduler *harness.Scheduler) floa
 // until no pod was created for a second, and says when the last was created and when the first and the last were bound.
 func followPods(b *testing.B, lab *harness.Lab, ns string) func(want int) (created, first, bound time.Time) {
 	b.Helper()
-	pods := lab.Client.CoreV1().Pods(ns)
-	list, err := pods.List(b.Context(), metav1.ListOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	stream := retry(b, list.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		return pods.Watch(ctx, options)
-	})
+	stream := watchPods(b, lab, ns)
 	return func(want int) (created, first, bound time.Time) {
 		defer stream.Stop()
 		seen := map[string]bool{}
@@ -181,6 +174,19 @@ func followReason(b *testing.B, lab *harness.Lab, ns, text string) func() time.T
 			return time.Time{}
 		}
 	}
+}
+
+// watchPods watches the pods of a namespace from now on.
+func watchPods(b *testing.B, lab *harness.Lab, ns string) *watchtools.RetryWatcher {
+	b.Helper()
+	pods := lab.Client.CoreV1().Pods(ns)
+	list, err := pods.List(b.Context(), metav1.ListOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return retry(b, list.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		return pods.Watch(ctx, options)
+	})
 }
 
 func retry(b *testing.B, version string, how func(context.Context, metav1.ListOptions) (watch.Interface, error)) *watchtools.RetryWatcher {

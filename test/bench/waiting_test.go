@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/frond-scheduler/frond/test/harness"
 )
@@ -187,14 +186,7 @@ func complete(b *testing.B, lab *harness.Lab, ns string, bound func(string) time
 // follow watches a namespace; what it returns says when a pod was seen bound.
 func follow(b *testing.B, lab *harness.Lab, ns string) func(name string) time.Time {
 	b.Helper()
-	pods := lab.Client.CoreV1().Pods(ns)
-	list, err := pods.List(b.Context(), metav1.ListOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	stream := retry(b, list.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		return pods.Watch(ctx, options)
-	})
+	stream := watchPods(b, lab, ns)
 	b.Cleanup(stream.Stop)
 	var mu sync.Mutex
 	seen := map[string]time.Time{}
