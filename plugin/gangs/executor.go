@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -25,6 +26,7 @@ type Performer interface {
 	Release(gang shim.Key)
 	ReleasePod(pod types.UID)
 	ClearNominations(pods []*v1.Pod)
+	Forget(id workload.GangID)
 }
 
 // Run performs effects until the context ends, one after the other. It is the only place from which the table moves pods in
@@ -92,6 +94,8 @@ func (t *Table) perform(ctx context.Context, performer Performer, effect Effect)
 		performer.ReleasePod(e.UID)
 	case ClearNominations:
 		performer.ClearNominations(e.Pods)
+	case Forget:
+		performer.Forget(e.ID)
 	}
 }
 

@@ -281,6 +281,8 @@ type (
 	}
 	// ReleasePod has the engine give one member's place back.
 	ReleasePod struct{ UID types.UID }
+	// Forget drops what is kept of a gang that is gone.
+	Forget struct{ ID workload.GangID }
 	// ClearNominations takes nominations back that are left over in the API.
 	ClearNominations struct{ Pods []*v1.Pod }
 )
@@ -294,6 +296,7 @@ func (Unlock) effect()           {}
 func (OpenGate) effect()         {}
 func (Release) effect()          {}
 func (ReleasePod) effect()       {}
+func (Forget) effect()           {}
 func (ClearNominations) effect() {}
 
 // Place is where a plan puts a pod.

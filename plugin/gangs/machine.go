@@ -718,6 +718,7 @@ func (m *Machine) forget(g *gang) bool {
 	m.disarm(g)
 	delete(m.touched, g)
 	delete(m.gangs, g.id)
+	m.emit(Forget{ID: g.id})
 	if g.id.OwnSize() {
 		delete(m.specs, g.id)
 	}

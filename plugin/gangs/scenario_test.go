@@ -102,6 +102,8 @@ func describe(effect Effect) string {
 		return fmt.Sprintf("release plan %d", e.Plan)
 	case ReleasePod:
 		return "release pod " + short(string(e.UID))
+	case Forget:
+		return "forget " + e.ID.Name
 	case ClearNominations:
 		return "clear nominations of " + podNames(e.Pods)
 	}

@@ -123,6 +123,7 @@ func (h *hands) Release(gang shim.Key) {
 	h.released = append(h.released, gang)
 }
 
+func (h *hands) Forget(workload.GangID)     {}
 func (h *hands) ReleasePod(types.UID)       {}
 func (h *hands) ClearNominations([]*v1.Pod) {}
 
@@ -348,7 +349,7 @@ func TestAJobMayChangeItsMind(t *testing.T) {
 		}
 	}
 	expect("held", m.Step(now, PodSet{Pod: owned(0), Class: workload.Class{Kind: workload.Unknown, Gang: gangNamed("train")}}), 0)
-	expect("no gang after all", m.Step(now, PodSet{Pod: owned(0), Class: workload.Class{Kind: workload.Single, GPUs: 8}}), 1)
+	expect("no gang after all, which is gone by that", m.Step(now, PodSet{Pod: owned(0), Class: workload.Class{Kind: workload.Single, GPUs: 8}}), 2)
 	if _, ok := m.Admit(now, uidOf(0)); !ok || m.Member(uidOf(0)) {
 		t.Error("still a member")
 	}

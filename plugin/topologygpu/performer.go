@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/frond-scheduler/frond/plugin/gangs"
+	"github.com/frond-scheduler/frond/plugin/workload"
 	"github.com/frond-scheduler/frond/shim"
 )
 
@@ -82,6 +83,9 @@ func (p *performer) ReleasePod(pod types.UID) {
 	_ = p.engine.Release(shim.PodKey(string(pod))) // unknown: nothing was held
 	p.unlock([]types.UID{pod})
 }
+
+// Forget drops what the gang's last attempt has found.
+func (p *performer) Forget(id workload.GangID) { p.kept.forget(id) }
 
 // ClearNominations runs aside: the API may be slow, and nobody waits for it.
 func (p *performer) ClearNominations(pods []*v1.Pod) {
