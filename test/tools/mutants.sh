@@ -34,7 +34,7 @@ build() {
 	unity=$(make --no-print-directory --eval 'print-unity:;@echo $(UNITY)' print-unity) || return
 	rm -rf "$tree" "$out/bin" "$out/lib" "$out/trial"
 	mkdir -p "$tree/test" "$out/bin" "$out/lib"
-	cp -r csrc shim "$tree/" && cp -r test/unit test/property test/sim "$tree/test/" && cd "$tree" || return
+	cp -r csrc shim docs "$tree/" && cp -r test/unit test/property test/sim "$tree/test/" && cd "$tree" || return
 	gcc -std=c11 -O1 -o "$out/bin/mutate" "$home/test/tools/mutate.c" || return
 	for source in csrc/core/*.c csrc/text/*.c csrc/engine/*.c; do
 		gcc "${flags[@]}" -c "$source" -o "$out/lib/$(basename "$source" .c).o" || return
