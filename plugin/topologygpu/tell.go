@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/frond-scheduler/frond/shim"
@@ -32,13 +33,21 @@ func newRecorder(ctx context.Context, handle fwk.Handle) record.EventRecorder {
 // every pod that comes or goes, and each change is a write to the pod and an event.
 const tellPause = 10 * time.Second
 
+// So many changed reasons are told in a second, of all gangs together: hundreds of them may change with one pod, and each is a
+// write to the API server, which others need for their Bindings.
+const (
+	tellQPS   = 5
+	tellBurst = 20
+)
+
 // outcomeHeld is the kind of reason of a gang that cannot be planned yet, beside those that the engine has.
 const outcomeHeld = ^shim.Outcome(0)
 
 // toldReasons is what the leads of gangs were told last.
 type toldReasons struct {
-	mu   sync.Mutex
-	told map[types.UID]*toldReason
+	mu    sync.Mutex
+	told  map[types.UID]*toldReason
+	limit flowcontrol.PassiveRateLimiter
 }
 
 type toldReason struct {
@@ -75,16 +84,16 @@ func (c *cluster) retell(pod *v1.Pod, outcome shim.Outcome, sentence string) str
 	switch {
 	case before == nil:
 		if t.told == nil {
-			t.told = map[types.UID]*toldReason{}
+			t.told, t.limit = map[types.UID]*toldReason{}, flowcontrol.NewTokenBucketPassiveRateLimiter(tellQPS, tellBurst)
 		}
 		t.told[pod.UID] = &toldReason{outcome: outcome, sentence: sentence, at: now}
 		return sentence
 	case before.sentence == sentence:
 		before.next = ""
 		return sentence
-	case before.outcome == outcome && now.Sub(before.at) < tellPause:
+	case before.outcome == outcome && (now.Sub(before.at) < tellPause || !t.limit.TryAccept()):
 		if before.next == "" {
-			time.AfterFunc(tellPause-now.Sub(before.at), func() { c.tellNext(pod) })
+			time.AfterFunc(max(tellPause-now.Sub(before.at), tellPause/10), func() { c.tellNext(pod) })
 		}
 		before.next = sentence
 		return before.sentence
@@ -100,6 +109,10 @@ func (c *cluster) tellNext(pod *v1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if told := t.told[pod.UID]; told != nil && told.next != "" {
+		if !t.limit.TryAccept() {
+			time.AfterFunc(tellPause, func() { c.tellNext(pod) })
+			return
+		}
 		told.sentence, told.next, told.at = told.next, "", c.now()
 		c.recorder.Event(pod, v1.EventTypeWarning, reasonGangWaits, told.sentence)
 	}
