@@ -583,14 +583,23 @@ static void gang_get(struct run *run)
 	answered(run, ASKS, code);
 }
 
+static uint64_t holds_expired(struct run *run)
+{
+	struct frond_stats stats;
+	MUST(run->abi->stats(run->engine, &stats) == FROND_OK);
+	return stats.holds_expired;
+}
+
+/* Holds end without being told of by key. */
 static void tick(struct run *run)
 {
 	struct frond_key expired[2];
 	uint32_t count = 0, cap = below(run, 3);
+	uint64_t holds = holds_expired(run);
 	run->now_ms += 1000 * (int64_t)below(run, 20);
 	int32_t code = run->abi->tick(run->engine, run->now_ms, expired, cap, &count);
 	MUST(count <= LEDGER);
-	answered(run, count > 0 ? CHANGES : ASKS, code);
+	answered(run, count > 0 || holds_expired(run) > holds ? CHANGES : ASKS, code);
 }
 
 static void what_if(struct run *run)
