@@ -40,10 +40,7 @@ func newKeptRooms() *keptRooms {
 
 // keep remembers what an attempt found that began at a time.
 func (k *keptRooms) keep(id workload.GangID, s *survey, begun time.Time) {
-	kept := &keptRoom{rooms: slices.Clone(s.rooms), of: make(map[types.UID]uint16, len(s.of)), from: begun.Add(-changeSlack)}
-	for uid, t := range s.of {
-		kept.of[uid] = t.number
-	}
+	kept := &keptRoom{rooms: slices.Clone(s.rooms), of: s.numbers(), from: begun.Add(-changeSlack)}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.gangs[id] = kept

@@ -183,11 +183,7 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 		return attempt{plan: shim.Plan{Outcome: shim.Refused}, sentence: problem}
 	}
 	request, asked, annotations := p.reader.GangRequest(turn.ID, turn.Spec, pod, members, p.now(), turn.Since)
-	of := make(map[types.UID]uint16, len(room.of))
-	for uid, t := range room.of {
-		of[uid] = t.number
-	}
-	numbers := numberTemplates(members, asked, of)
+	numbers := numberTemplates(members, asked, room.numbers())
 	var last attempt
 	for range replans {
 		plan, places, sentence, err := p.engine.Plan(request, asked, annotations, room.rooms.of(numbers))
@@ -236,6 +232,15 @@ func (p *Plugin) attempt(ctx context.Context, room *survey, pod *v1.Pod, turn ga
 		return last
 	}
 	return last
+}
+
+// numbers are the templates of members, by number.
+func (s *survey) numbers() map[types.UID]uint16 {
+	of := make(map[types.UID]uint16, len(s.of))
+	for uid, t := range s.of {
+		of[uid] = t.number
+	}
+	return of
 }
 
 // numberTemplates tells the engine which members are of one template, by numbers of those that this request has. of: by member,
