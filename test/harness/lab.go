@@ -177,7 +177,11 @@ func (l *Lab) Kubeconfig() string {
 	return filepath.Join(l.Dir, "kubeconfig")
 }
 
-// Program is the path of one of ours.
+// Program is the path of one of ours. FROND_BIN names another folder than bin/, with programs of its own under the same
+// names: the same tests then run on an older control plane (test/tools/oldkube.sh).
 func (l *Lab) Program(name string) string {
+	if other := os.Getenv("FROND_BIN"); other != "" {
+		return filepath.Join(l.Root, other, name)
+	}
 	return filepath.Join(l.Root, "bin", name)
 }

@@ -105,8 +105,23 @@ faults() {
 	piece "$1" env FROND_FULL=1 FROND_SEED="$3" go test -v -count=1 -timeout 60m -run "$2" ./test/faults
 }
 
+# The newest patch of each older minor version that the scheduler can emulate and that is to be had as a module.
+old_versions='v1.34.4 v1.35.4 v1.36.3'
+
+# old_kube VERSION — test/e2e on the control plane of that release, with our programs beside it
+old_kube() {
+	local folder=build/kube/$1
+	piece "kube-build-$1" test/tools/oldkube.sh "$1" "$folder"
+	find bin -maxdepth 1 -type f ! -name kube-apiserver ! -name kube-controller-manager -exec ln -f {} "$folder" \;
+	cp -r bin/machines "$folder"
+	piece "kube-$1" env FROND_BIN="$folder" FROND_SEED="$seed" go test -v -count=1 -timeout 30m ./test/e2e
+}
+
 prove_host() {
 	part host bin/scheduler bin/scheduler-faults bin/lab bin/libfrond.so
+	for version in $old_versions; do
+		old_kube "$version"
+	done
 	piece nodes env FROND_FULL=1 FROND_NODES_ROUNDS=28 FROND_SEED="$seed" go test -v -count=1 -timeout 30m ./test/nodes
 	piece gangs env FROND_E2E_GANGS=200 FROND_SEED="$seed" go test -v -count=1 -timeout 30m -run 'Interleaved|TwoGangs' ./test/e2e
 	piece lifecycle go test -v -count=1 -timeout 30m -run TestAnyOrderOfEvents ./plugin/gangs -rapid.checks=200000 -rapid.steps=100 -rapid.seed="$seed"
@@ -175,6 +190,7 @@ Written by \`make proof\` on $(date -u +%Y-%m-%d), engine $(cat $state/engine/ve
 | same bytes with gcc and clang, -O0 and -O3 | all cases and 1,000 instances | $(last compilers) |
 | libFuzzer, $fuzz_seconds seconds a target, address and undefined-behaviour sanitizers | $(ls test/fuzz/fuzz_*.c | wc -l) targets | $(sum fuzz-) |
 | interleaved gangs on a full cluster of 48 nodes, watched over the API | 200 gangs | $watched |
+| test/e2e on the released API servers $(echo $old_versions | sed 's/ /, /g') | every test of it | $(runs kube-v 0) tests passed |
 | the lifecycle of gangs: events in any order, duplicate, late, lost; invariants after each | 200,000 walks of some 100 events | $(runs lifecycle 0) passed |
 | scheduler killed at 14 steps × gangs of 4, 16 and 64 × 3 seeds, healed in 30 s | 126 runs | $(runs crash- 3) passed |
 | gangs while the API server loses replies, answers 409, 429, 500, is slow, cuts watches | 500 a kind, 7 kinds | $(runs api- 1) kinds passed |
